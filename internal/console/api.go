@@ -62,7 +62,6 @@ type Options struct {
 // with the name of each step that is done.
 type Join func(ctx context.Context, hub *rest.Config, r JoinRequest, progress func(step, detail string)) error
 
-// JoinRequest is a cluster to join.
 type JoinRequest struct {
 	Name     string   `json:"name"`
 	Region   string   `json:"region,omitempty"`

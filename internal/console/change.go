@@ -374,7 +374,6 @@ type pastRevision struct {
 	Command string        `json:"command,omitempty"`
 }
 
-// pastAnswer is the answer at pastPath.
 type pastAnswer struct {
 	Revisions []pastRevision `json:"revisions"`
 	// Path of the patch that the page sends. Missing is the right that the user lacks, Refused why there is no way back.

@@ -121,7 +121,6 @@ type (
 	manifestWork = object[*overview.Item]
 )
 
-// clusterFacts are a cluster in a list, and the cluster.
 type clusterFacts struct {
 	overview.ClusterRow
 	cluster *clusterv1alpha1.Cluster

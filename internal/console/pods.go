@@ -66,7 +66,6 @@ type podRow struct {
 	Owner string `json:"owner,omitempty"`
 }
 
-// podsAnswer is the answer at podsPath.
 type podsAnswer struct {
 	Pods   []podRow    `json:"pods"`
 	Errors []podsError `json:"errors"`

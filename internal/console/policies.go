@@ -20,7 +20,6 @@ const (
 	maxPolicies = 500
 )
 
-// policyRow is a policy in a table.
 type policyRow struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -35,7 +34,6 @@ type policyRow struct {
 	Priority int32    `json:"priority,omitempty"`
 }
 
-// policiesAnswer is the answer at policiesPath.
 type policiesAnswer struct {
 	Policies []policyRow `json:"policies"`
 	// Missing has the right to list each kind of which the user sees none.

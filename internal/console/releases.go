@@ -31,7 +31,6 @@ const (
 
 var listReleases = right{verb: "list", group: releasev1alpha1.GroupVersion.Group, resource: "releases"}
 
-// listReleasesIn returns the right to list the releases of a namespace.
 func listReleasesIn(namespace string) right {
 	want := listReleases
 	want.namespace = namespace
@@ -77,7 +76,6 @@ type apiWrite struct {
 	Body   any    `json:"body"`
 }
 
-// releaseAnswer is the answer at releasePath.
 type releaseAnswer struct {
 	overview.ReleaseDetail
 	Actions []releaseAction `json:"actions"`

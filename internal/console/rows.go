@@ -497,7 +497,6 @@ const (
 	maxItems = 300
 )
 
-// topics has the topics of streams.
 var topics = map[string]func(*API, context.Context, user.Info, *fleetState) view{
 	"fleet":    (*API).fleet,
 	"releases": (*API).releases,

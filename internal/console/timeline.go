@@ -35,7 +35,6 @@ const (
 	freshHistory = 2 * time.Second
 )
 
-// timelineAnswer is the answer at timelinePath.
 type timelineAnswer struct {
 	Entries []history.Entry `json:"entries"`
 	// Version of the answer. A tab sends it with its next request.

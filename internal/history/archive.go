@@ -16,7 +16,6 @@ import (
 var archived = []table{releasesTable, targetsTable, stagesTable, stageClustersTable, gatesTable, approvalsTable,
 	eventsTable, revisionsTable, imagesTable, startsTable, endsTable, fleetTable}
 
-// archiveRow is a line of an archive.
 type archiveRow struct {
 	Table string         `json:"table"`
 	Row   map[string]any `json:"row"`

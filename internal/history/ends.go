@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Workload is a workload on the hub.
 type Workload struct{ Group, Kind, Namespace, Name string }
 
 // Deployed returns the workloads with a revision of a release that runs in a cluster now.

@@ -79,7 +79,6 @@ func (p Placement) IsSame(other Placement) bool {
 	return p.UID == other.UID && slices.Equal(p.Clusters, other.Clusters)
 }
 
-// PlacementOf returns the placement of a binding.
 func PlacementOf(b workv1alpha2.Binding) Placement {
 	spec := b.BindingSpec()
 	ref := spec.Resource
@@ -225,7 +224,6 @@ func decodeClusters(raw string) (clusters []PlacedCluster, err error) {
 // clusterPattern returns the LIKE pattern for a list of encodeClusters that contains a cluster.
 func clusterPattern(name string) string { return `%{"name":"` + escapeLike(name) + `"%` }
 
-// RecordFleet writes events.
 func (s *Store) RecordFleet(ctx context.Context, events []FleetEvent) error {
 	rows := make([]row, len(events))
 	for i, e := range events {

@@ -59,7 +59,6 @@ func Handler(source *Source, authorize Authorize, now func() time.Time) http.Han
 	})
 }
 
-// Paths lists all paths.
 var Paths = []string{ReleasesPath, EventsPath, DeploymentsPath, DORAPath}
 
 // warningCode is the code of the warnings that Kubernetes' clients print.
@@ -104,7 +103,6 @@ func respond(source *Source, authorize Authorize, now func() time.Time, r *http.
 	return answer, notes, err
 }
 
-// query answers at a path.
 func query(ctx context.Context, store *Store, path string, f Filter, at time.Time, uid string,
 	now func() time.Time) (any, error) {
 	switch path {

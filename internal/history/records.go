@@ -14,7 +14,6 @@ import (
 	corerelease "github.com/argosy-io/argosy/internal/core/release"
 )
 
-// table is a table of the database.
 type table struct {
 	name string
 	// keys is the number of the first columns that identify a row.
@@ -229,7 +228,6 @@ func groupOf(ref releasev1alpha1.ReleaseObjectReference) string {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group
 }
 
-// approvalRows returns the row of an approval.
 func approvalRows(a *releasev1alpha1.ReleaseApproval) []row {
 	by := ""
 	if a.Spec.By != nil {

@@ -234,12 +234,10 @@ func (s *Store) RecordRelease(ctx context.Context, r *releasev1alpha1.Release) e
 	return err
 }
 
-// RecordApproval writes an approval.
 func (s *Store) RecordApproval(ctx context.Context, a *releasev1alpha1.ReleaseApproval) error {
 	return s.upsert(ctx, approvalRows(a))
 }
 
-// RecordRevision writes a revision.
 func (s *Store) RecordRevision(ctx context.Context, r *releasev1alpha1.ReleaseRevision) error {
 	return s.upsert(ctx, revisionRows(r))
 }

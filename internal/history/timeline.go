@@ -71,7 +71,6 @@ const (
 	ClassChanges   = "changes"
 )
 
-// Classes lists all classes.
 var Classes = []string{ClassMoves, ClassFailovers, ClassReleases, ClassClusters, ClassChanges}
 
 // classTypes has the types of FleetEvents of each class.

@@ -59,7 +59,6 @@ type Store struct {
 	sidecars sidecars
 }
 
-// kind is a wanted kind.
 type kind struct {
 	resource schema.GroupVersionResource
 	// informer is nil until the kind is found. unserved is true if the hub does not serve it.

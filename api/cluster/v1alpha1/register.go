@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is cluster.karmada.io/v1alpha1.
 var GroupVersion = schema.GroupVersion{Group: "cluster.karmada.io", Version: "v1alpha1"}
 
 // AddToScheme registers the kinds of this package.

@@ -14,10 +14,8 @@ type Propagation interface {
 	PropagationSpec() *PropagationSpec
 }
 
-// PropagationSpec returns the policy's spec.
 func (p *PropagationPolicy) PropagationSpec() *PropagationSpec { return &p.Spec }
 
-// PropagationSpec returns the policy's spec.
 func (p *ClusterPropagationPolicy) PropagationSpec() *PropagationSpec { return &p.Spec }
 
 // Override is an OverridePolicy or a ClusterOverridePolicy.
@@ -29,8 +27,6 @@ type Override interface {
 	OverrideSpec() *OverrideSpec
 }
 
-// OverrideSpec returns the policy's spec.
 func (p *OverridePolicy) OverrideSpec() *OverrideSpec { return &p.Spec }
 
-// OverrideSpec returns the policy's spec.
 func (p *ClusterOverridePolicy) OverrideSpec() *OverrideSpec { return &p.Spec }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is release.argosy.io/v1alpha1.
 var GroupVersion = schema.GroupVersion{Group: "release.argosy.io", Version: "v1alpha1"}
 
 // Resource turns a plural into a GroupResource of this group.

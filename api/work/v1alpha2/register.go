@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is work.karmada.io/v1alpha2.
 var GroupVersion = schema.GroupVersion{Group: "work.karmada.io", Version: "v1alpha2"}
 
 // AddToScheme registers the kinds of this package.

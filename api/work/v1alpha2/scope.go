@@ -18,16 +18,12 @@ type Binding interface {
 	BindingStatus() *ResourceBindingStatus
 }
 
-// BindingSpec returns the binding's spec.
 func (b *ResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.Spec }
 
-// BindingStatus returns the binding's status.
 func (b *ResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }
 
-// BindingSpec returns the binding's spec.
 func (b *ClusterResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.Spec }
 
-// BindingStatus returns the binding's status.
 func (b *ClusterResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }
 
 // HasTarget reports whether one of the targets is the cluster.

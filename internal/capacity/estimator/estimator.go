@@ -128,7 +128,6 @@ func (e *Estimators) call(ctx context.Context, cluster, method string, request [
 	return answer(out)
 }
 
-// remote returns the estimator of a cluster.
 func (e *Estimators) remote(cluster string) (*remote, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

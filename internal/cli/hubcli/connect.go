@@ -230,7 +230,6 @@ func (h *HubFlags) ClientOfAll() (client.WithWatch, meta.RESTMapper, error) {
 	return c, mapper, err
 }
 
-// Joined returns a cluster of the fleet.
 func Joined(ctx context.Context, hub client.Reader, name string) (*clusterv1alpha1.Cluster, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := hub.Get(ctx, types.NamespacedName{Name: name}, cluster)
@@ -261,7 +260,6 @@ var Scheme = func() *runtime.Scheme {
 // DefaultClusterNamespace has the hub's accounts in members, and their secrets on the hub.
 const DefaultClusterNamespace = "karmada-cluster"
 
-// MemberFlags are the flags of the connection to a member.
 type MemberFlags struct {
 	Kubeconfig, Context, Namespace string
 }

@@ -92,7 +92,6 @@ func WriteAs(out io.Writer, output string, value any) error {
 	return err
 }
 
-// TextTable returns an empty table with columns of text.
 func TextTable(columns ...string) *metav1.Table {
 	table := &metav1.Table{}
 	for _, name := range columns {

@@ -14,10 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// ColorModes are the values of --color.
 var ColorModes = []string{"auto", "always", "never"}
 
-// ColorMode is the value of --color.
 type ColorMode string
 
 func (m *ColorMode) String() string { return string(*m) }
@@ -175,7 +173,6 @@ var (
 	share  = regexp.MustCompile(`^(\d+)/(\d+)$`)
 )
 
-// colorOf returns the color of a cell of a column.
 func colorOf(column, text string) color {
 	if column == "TAINTS" && text != "<none>" {
 		return yellow

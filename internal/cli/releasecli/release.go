@@ -121,7 +121,6 @@ func releaseRun(hub *hubcli.HubFlags, run func(ctx context.Context, r *releases,
 	}
 }
 
-// get reads a release.
 func (r *releases) get(ctx context.Context, name string) (*releasev1alpha1.Release, error) {
 	found := &releasev1alpha1.Release{}
 	err := r.client.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: name}, found)

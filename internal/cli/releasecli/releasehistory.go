@@ -137,7 +137,6 @@ func (q *historyQuery) readAnswer(ctx context.Context, config *rest.Config, path
 	return nil
 }
 
-// historyTable is an answer as a table.
 type historyTable struct {
 	columns []string
 	rows    [][]string

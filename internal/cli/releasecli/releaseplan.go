@@ -59,7 +59,6 @@ the right to list Works and override policies, it says what it leaves out.`,
 	return cmd
 }
 
-// printPlan prints a plan.
 func printPlan(out io.Writer, p *release.ReleasePlan) error {
 	for _, t := range p.Targets {
 		fmt.Fprintf(out, "%s %s/%s: %s → %s\n", t.Kind, p.Namespace, t.Workload, hubcli.OrNone(t.From), t.To)

@@ -52,7 +52,6 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// Options of the controller.
 type Options struct {
 	Templates   *template.Store
 	Interpreter interpret.Interpreter

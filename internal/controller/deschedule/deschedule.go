@@ -43,7 +43,6 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// Options of the controller.
 type Options struct {
 	Fleet     *capacity.Fleet
 	Templates *template.Store
@@ -260,7 +259,6 @@ func (r *reconciler) targets(ctx context.Context, policy *configv1alpha1.Replica
 	return len(selectors) == 0 || match.Selectors("", selectors, match.TemplateOf(obj)) != match.None, nil
 }
 
-// balanced returns the condition of a policy.
 func balanced(out deschedule.Rebalanced) metav1.Condition {
 	var moving, blocked []string
 	waits := false

@@ -41,7 +41,6 @@ var overwriteForbidden = filter.Updates(func(was, is client.Object) bool {
 	return forbidden(was) != forbidden(is)
 })
 
-// bindingsOfNamespace returns the bindings of a namespace.
 func (r *reconciler) bindingsOfNamespace(ctx context.Context, ns client.Object) []reconcile.Request {
 	bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex("", ns.GetName())},
 		client.UnsafeDisableDeepCopy)

@@ -63,7 +63,6 @@ func setupFleet(mgr ctrl.Manager, r *recorder) error {
 	return nil
 }
 
-// policyKinds returns the kinds of history.PolicyResources, sorted.
 func policyKinds() []string { return slices.Sorted(maps.Keys(history.PolicyResources)) }
 
 // setupByUID registers a recorder of a kind whose deletions are recorded by the UID of the object.

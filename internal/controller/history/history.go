@@ -40,7 +40,6 @@ const (
 	upkeepPeriod = time.Hour
 )
 
-// Options of the recorder.
 type Options struct {
 	// Source of the database; nil if the hub keeps no history.
 	Source *history.Source
@@ -231,7 +230,6 @@ func (r *recorder) approvalsOf(ctx context.Context, s *history.Store, read *rele
 	return errors.Join(refused...)
 }
 
-// approval records an approval.
 func (r *recorder) approval(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var read releasev1alpha1.ReleaseApproval
 	if err := r.client.Get(ctx, req.NamespacedName, &read); err != nil {
@@ -240,7 +238,6 @@ func (r *recorder) approval(ctx context.Context, req reconcile.Request) (reconci
 	return later(r.write(ctx, func(s *history.Store) error { return s.RecordApproval(ctx, &read) }))
 }
 
-// revision records a revision.
 func (r *recorder) revision(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var read releasev1alpha1.ReleaseRevision
 	if err := r.client.Get(ctx, req.NamespacedName, &read); err != nil {

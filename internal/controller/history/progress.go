@@ -28,7 +28,6 @@ type entry struct {
 	last int64
 }
 
-// HistoryOf returns the progress of a release.
 func (p *Progress) HistoryOf(r *releasev1alpha1.Release) release.History {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -39,7 +39,6 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Options of the controller.
 type Options struct {
 	// ForbidOverwrite treats conflict resolution Overwrite on a namespace as Abort.
 	ForbidOverwrite bool

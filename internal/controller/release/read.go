@@ -64,7 +64,6 @@ func targetIndex(ref releasev1alpha1.ReleaseObjectReference) string {
 	return match.GroupKind(ref.APIVersion, ref.Kind).String() + "/" + ref.Name
 }
 
-// targetOf is the workload of a binding.
 func targetOf(b workv1alpha2.Binding) releasev1alpha1.ReleaseObjectReference {
 	ref := b.BindingSpec().Resource
 	return releasev1alpha1.ReleaseObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}

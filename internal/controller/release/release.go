@@ -22,7 +22,6 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// Options of the controller.
 type Options struct {
 	Templates *template.Store
 	// Checks are the states of checks.

@@ -107,7 +107,6 @@ func (s *starter) targets(ctx context.Context, obj client.Object) []reconcile.Re
 	return out
 }
 
-// bindingOf returns the binding of a workload.
 func (s *starter) bindingOf(ctx context.Context, namespace string,
 	ref releasev1alpha1.ReleaseObjectReference) []reconcile.Request {
 	b, _, err := scope.BindingFor(ctx, s.client, match.GroupKind(ref.APIVersion, ref.Kind), namespace, ref.Name,

@@ -40,7 +40,6 @@ const (
 	byPlan    = "release.plan"
 )
 
-// index registers the indexes.
 func index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, i := range []struct {
 		kind  client.Object
@@ -124,7 +123,6 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(r.templates(r.ofTarget, func(context.Context, *unstructured.Unstructured) bool { return true }))
 }
 
-// queue of requests.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // templates makes the requests of workloads whose template has changed, and counts, or that read a ConfigMap that has.

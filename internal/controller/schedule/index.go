@@ -32,7 +32,6 @@ type index struct {
 	grouped map[affinity]map[*entry]bool
 }
 
-// entry is one binding.
 type entry struct {
 	binding workv1alpha2.Binding
 	// alike is nil for bindings that are not the scheduler's.
@@ -216,7 +215,6 @@ func (x *index) peers(b workv1alpha2.Binding) []workv1alpha2.Binding {
 	return found
 }
 
-// affinities returns the groups of a binding.
 func affinities(b workv1alpha2.Binding) (groups []affinity) {
 	if !schedule.Grouped(b) {
 		return nil

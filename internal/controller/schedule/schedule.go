@@ -43,7 +43,6 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// Options of the controller.
 type Options struct {
 	Fleet     *capacity.Fleet
 	Templates *template.Store

@@ -114,7 +114,6 @@ func scaled(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
 		meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkScaledByMember)
 }
 
-// inOrder sorts members in the order of the placement.
 func inOrder(p *policyv1alpha1.Placement, members []fleet.Member) {
 	rank := ranks(p)
 	slices.SortStableFunc(members, func(x, y fleet.Member) int {

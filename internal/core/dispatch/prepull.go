@@ -130,7 +130,6 @@ func images(m *unstructured.Unstructured) []string {
 	return slices.Compact(all)
 }
 
-// pull adds an image to the pulls of a cluster.
 func (in Input) pull(g *gate, asked *prePull, cluster, image, apiVersion string, local *unstructured.Unstructured) {
 	wanted := in.pullWork(asked, cluster, image, apiVersion, local)
 	g.pulls = append(g.pulls, wanted)

@@ -295,7 +295,6 @@ func ProgressOf(in Input) ([]fleet.ClusterProgress, error) {
 	return in.progress(in.pace.plan)
 }
 
-// progress returns the progress of a plan in each scheduled cluster.
 func (in Input) progress(plan *fleet.Plan) ([]fleet.ClusterProgress, error) {
 	spec := in.Binding.BindingSpec()
 	fin := fleet.Input{Template: in.Template, Divided: Divides(spec), Plan: plan}

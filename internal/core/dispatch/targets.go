@@ -97,7 +97,6 @@ func LeftBy(b workv1alpha2.Binding, works []workv1alpha1.Work) (spaces []string)
 	return spaces
 }
 
-// filter returns the Works of b in the clusters for which in is true.
 func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluster string) bool) []workv1alpha1.Work {
 	label := propagate.BindingIDLabel(b.GetNamespace())
 	id := b.GetLabels()[label]

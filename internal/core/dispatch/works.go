@@ -309,7 +309,6 @@ func finished(template *unstructured.Unstructured) bool {
 // RunEnd is the reason of a condition about a run that has ended; empty for none.
 type RunEnd string
 
-// Message is the message of the condition.
 func (r RunEnd) Message() string {
 	if r == workv1alpha2.ReasonRunFailed {
 		return workv1alpha2.MessageRunFailed

@@ -207,7 +207,6 @@ func IsBindingOf(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool 
 	return ref.Name == name && match.GroupKind(ref.APIVersion, ref.Kind) == gk
 }
 
-// TemplateOfBinding returns the object that a binding is for.
 func TemplateOfBinding(b workv1alpha2.Binding) identity.Object {
 	ref := b.BindingSpec().Resource
 	gk := match.GroupKind(ref.APIVersion, ref.Kind)

@@ -28,7 +28,6 @@ func (c PolicyClaim) String() string {
 // ID returns the policy's permanent id; empty until admission gave it one, and such a policy cannot claim.
 func ID(p policyv1alpha1.Propagation) string { return p.GetLabels()[idLabel(p.GetNamespace())] }
 
-// ClaimOf returns the claim of p.
 func ClaimOf(p policyv1alpha1.Propagation) PolicyClaim {
 	return PolicyClaim{NamespacedName: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}, ID: ID(p)}
 }

@@ -65,7 +65,6 @@ func (t Target) EffectiveOf(stored []releasev1alpha1.ReleaseRevision) *releasev1
 	return nil
 }
 
-// plan is the plan of the binding.
 func (t Target) plan() *fleet.Plan {
 	if t.Binding == nil {
 		return nil

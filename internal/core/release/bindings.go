@@ -251,7 +251,6 @@ func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// target is the status of a target.
 func (s *stepper) target(name string) releasev1alpha1.ReleaseTargetStatus {
 	return targetOf(&s.status, name)
 }

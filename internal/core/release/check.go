@@ -87,7 +87,6 @@ func (c CheckCall) Variables(r *releasev1alpha1.Release) sample.Variables {
 	return all
 }
 
-// WebhookBody returns the body of the request to a webhook.
 func (c CheckCall) WebhookBody(r *releasev1alpha1.Release) ([]byte, error) {
 	targets := []PlannedTarget{}
 	for i, t := range r.Status.Targets {

@@ -291,7 +291,6 @@ func ConfigNames(r *releasev1alpha1.ReleaseRevision) []string {
 	return names
 }
 
-// Workload is a workload of a namespace.
 type Workload struct {
 	Namespace string
 	releasev1alpha1.ReleaseObjectReference

@@ -2,7 +2,6 @@ package release
 
 import releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 
-// ended is a release that has ended.
 type ended struct{ *stepper }
 
 // next rolls a release back that has ended, where its user asks for that. After a failed rollback, only a change of

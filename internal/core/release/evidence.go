@@ -132,7 +132,6 @@ func EvidenceOf(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateStat
 	return e
 }
 
-// imagesOf returns the images of a revision by container.
 func imagesOf(r *releasev1alpha1.ReleaseRevision) (map[string]any, error) {
 	u, err := podsOf(r)
 	if err != nil {

@@ -98,7 +98,6 @@ func (u useByValue) add(other useByValue) {
 	}
 }
 
-// valueOf is the value of the label of a guard that a cluster has.
 func (v guardView) valueOf(g Guard, cluster string) string {
 	if c := v.clusters[cluster]; g.Spec.Limits != nil && g.Spec.Limits.Per != "" && c != nil {
 		return c.Labels[g.Spec.Limits.Per]

@@ -122,7 +122,6 @@ func PlanOf(in Input) (*ReleasePlan, error) {
 	return plan, nil
 }
 
-// replicasIn returns the replicas of a target in a cluster.
 func (t Target) replicasIn(cluster string) int64 {
 	for _, p := range t.Progress {
 		if p.Cluster == cluster {

@@ -93,7 +93,6 @@ func withOtherPods(template *unstructured.Unstructured) (*unstructured.Unstructu
 	return out, nil
 }
 
-// clustersOf are the clusters of all stages.
 func clustersOf(stages []releasev1alpha1.ReleaseStageStatus) (all []string) {
 	for _, stage := range stages {
 		all = append(all, stage.ClusterNames...)

@@ -203,7 +203,6 @@ func changeStage(r *releasev1alpha1.Release, annotation, done string) (Request, 
 	return Request{Writes: []VerbWrite{{Annotation: annotation, Value: stageAttempt(*stage)}}, Done: done}, nil
 }
 
-// PhaseOf is the phase of a release for people.
 func PhaseOf(r *releasev1alpha1.Release) releasev1alpha1.ReleasePhase {
 	return cmp.Or(r.Status.Phase, releasev1alpha1.ReleasePending)
 }

@@ -128,7 +128,6 @@ func podsOf(r *releasev1alpha1.ReleaseRevision) (*unstructured.Unstructured, err
 	return WithPods(u, r)
 }
 
-// Overrides are the override policies of a revision.
 func Overrides(r *releasev1alpha1.ReleaseRevision) ([]policyv1alpha1.Override, error) {
 	var all []policyv1alpha1.Override
 	for _, o := range r.Spec.Overrides {

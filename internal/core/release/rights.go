@@ -12,7 +12,6 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
-// stateVerbs are the verbs that a state needs.
 var stateVerbs = map[releasev1alpha1.ReleaseState]string{
 	releasev1alpha1.StateRun:      releasev1alpha1.VerbResume,
 	releasev1alpha1.StatePause:    releasev1alpha1.VerbPause,
@@ -244,7 +243,6 @@ func mismatch(r *releasev1alpha1.Release, revision string, stage releasev1alpha1
 	return "", nil
 }
 
-// positionOf is the position of the gate of an approval.
 func positionOf(a *releasev1alpha1.ReleaseApproval) releasev1alpha1.GatePosition {
 	return cmp.Or(a.Spec.Position, releasev1alpha1.GateBefore)
 }

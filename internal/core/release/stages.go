@@ -140,7 +140,6 @@ func limitOf(v *intstr.IntOrString, n, least int) int {
 	return max(limit, least)
 }
 
-// clusterNames are the clusters of a stage of a release.
 func clusterNames(stages []releasev1alpha1.ReleaseStageStatus, k int) []string {
 	for ; k > 0 && stages[k].SameClusters; k-- {
 	}

@@ -25,7 +25,6 @@ var (
 	again = transition{again: true}
 )
 
-// enter means that the release enters a phase.
 func enter(phase releasev1alpha1.ReleasePhase, reason, message string) transition {
 	return transition{phase: phase, reason: reason, message: message}
 }

@@ -21,10 +21,8 @@ const (
 	messageLength = 256
 )
 
-// time is now, as an object has it.
 func (s *stepper) time() *metav1.Time { return timeOf(s.now) }
 
-// timeOf is a time as an object has it.
 func timeOf(t time.Time) *metav1.Time { return new(metav1.NewTime(t)) }
 
 // wake asks for another step at a time.
@@ -49,13 +47,11 @@ func (s *stepper) journal(kind releasev1alpha1.JournalType, stage, cluster, acto
 
 func cut(message string) string { return text.Cut(message, messageLength) }
 
-// stagePhase enters a phase of a stage.
 func (s *stepper) stagePhase(k int, p releasev1alpha1.ReleaseStagePhase, reason, message string) {
 	s.status.Stages[k].Phase = p
 	s.journal(releasev1alpha1.JournalStage, s.status.Stages[k].Name, "", "", reason, message)
 }
 
-// endStage ends a stage.
 func (s *stepper) endStage(k int, p releasev1alpha1.ReleaseStagePhase, reason, message string) {
 	s.status.Stages[k].EndedAt, s.status.Stages[k].Reserved, s.status.SoakUntil = s.time(), nil, nil
 	s.stagePhase(k, p, reason, message)

@@ -139,7 +139,6 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 	return reasonAnd(progressing), ""
 }
 
-// waitingChecks describes the checks that a release waits for.
 func waitingChecks(r *releasev1alpha1.Release) string {
 	var all []string
 	for _, c := range CheckCalls(r) {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is work.open-cluster-management.io/v1.
 var GroupVersion = schema.GroupVersion{Group: "work.open-cluster-management.io", Version: "v1"}
 
 // AddToScheme registers the kinds of this package.

@@ -31,7 +31,6 @@ type Settings struct {
 	CPUInitialization, InitialReadiness time.Duration
 }
 
-// WithDefaults sets the defaults.
 func (s Settings) WithDefaults() Settings {
 	return Settings{Tolerance: cmp.Or(s.Tolerance, 0.1),
 		DownscaleStabilization: cmp.Or(s.DownscaleStabilization, 5*time.Minute),
@@ -39,7 +38,6 @@ func (s Settings) WithDefaults() Settings {
 		InitialReadiness:       cmp.Or(s.InitialReadiness, 30*time.Second)}
 }
 
-// Cluster is the input from one cluster.
 type Cluster struct {
 	Name string
 	// Replicas is the desired number of replicas in the cluster.
@@ -71,7 +69,6 @@ type Value struct {
 	Window time.Duration
 }
 
-// Input is the input of Decide.
 type Input struct {
 	Spec *autoscalingv1alpha1.FederatedHPASpec
 	// Current is the number of replicas in the template. Each is true if every cluster runs that many instead of a share.

@@ -47,7 +47,6 @@ func sum(all []at, since time.Time) (n int64) {
 	return n
 }
 
-// rules returns the scaling rules of one direction.
 func (in Input) rules(up bool) *autoscalingv2.HPAScalingRules {
 	d := Behavior(in.Spec.Behavior)
 	if up {

@@ -121,7 +121,6 @@ func (s *Stay) Error() string {
 		Listed(s.Stuck), strings.TrimSuffix(s.Cause.Error(), ".")+".")
 }
 
-// Unwrap returns the cause.
 func (s *Stay) Unwrap() error { return s.Cause }
 
 // Relieve moves stuck replicas of b to clusters with room: at most the allowed number at once, no ready ones, and none

@@ -17,7 +17,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Workload returns the identity of a referenced workload.
 func Workload(w appsv1alpha1.ObjectReference) identity.Object {
 	gk := match.GroupKind(w.APIVersion, w.Kind)
 	return identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: w.Namespace, Name: w.Name}

@@ -14,7 +14,6 @@ import (
 // scheduler.
 type Amounts map[corev1.ResourceName]int64
 
-// AmountsOf converts a resource list.
 func AmountsOf(list corev1.ResourceList) Amounts {
 	a := make(Amounts, len(list))
 	for name, q := range list {

@@ -170,7 +170,6 @@ func (m *ClusterState) SetNode(now Node) {
 	m.over[n], m.freed, m.grown, m.shifted = true, true, true, true
 }
 
-// RemoveNode removes a node.
 func (m *ClusterState) RemoveNode(name string) {
 	n := m.byName[name]
 	if n == nil || !n.seen {
@@ -186,7 +185,6 @@ func (m *ClusterState) RemoveNode(name string) {
 	m.drop(n)
 }
 
-// ReplaceNodes replaces all nodes.
 func (m *ClusterState) ReplaceNodes(all []Node) {
 	there := make(map[string]bool, len(all))
 	for _, n := range all {
@@ -294,7 +292,6 @@ func (m *ClusterState) RemovePod(namespace, name string) {
 	m.grown = true
 }
 
-// ReplacePods replaces all pods.
 func (m *ClusterState) ReplacePods(all []Pod) {
 	there := make(map[podKey]bool, len(all))
 	for i := range all {
@@ -349,7 +346,6 @@ func (m *ClusterState) SetQuota(now Quota) {
 	quotas[at] = now
 }
 
-// RemoveQuota removes a quota.
 func (m *ClusterState) RemoveQuota(namespace, name string) {
 	left := slices.DeleteFunc(m.quotas[namespace], func(q Quota) bool { return q.Name == name })
 	m.quotas[namespace] = left
@@ -359,7 +355,6 @@ func (m *ClusterState) RemoveQuota(namespace, name string) {
 	m.grown = true
 }
 
-// ReplaceQuotas replaces all quotas.
 func (m *ClusterState) ReplaceQuotas(all []Quota) {
 	type key struct{ namespace, name string }
 	there := map[key]bool{}

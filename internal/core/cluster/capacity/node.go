@@ -18,7 +18,6 @@ type Node struct {
 	Allocatable   Amounts
 }
 
-// NodeOf converts a node.
 func NodeOf(n *corev1.Node) Node {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

@@ -102,7 +102,6 @@ type PartRecord struct {
 	Nodes      map[string]int64 `json:"nodes,omitempty"`
 }
 
-// QuotaRecord is a quota of a namespace.
 type QuotaRecord struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -111,7 +110,6 @@ type QuotaRecord struct {
 	Scopes []corev1.ScopedResourceSelectorRequirement `json:"scopes,omitempty"`
 }
 
-// Record returns the current state.
 func (m *ClusterState) Record() Record {
 	m.settle()
 	r := Record{Nodes: []NodeRecord{}, Pods: []PodsRecord{}}
@@ -422,7 +420,6 @@ func (n NodeRecord) expand() ([]Node, error) {
 	return nodes, nil
 }
 
-// requirement returns the requirement of a replica of a workload.
 func (p PartRecord) requirement(of Workload) *Requirement {
 	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: p.NodeAffinity, NodeSelector: p.NodeSelector,
 		Tolerations: p.Tolerations}
@@ -440,7 +437,6 @@ func (p PartRecord) requirement(of Workload) *Requirement {
 	return need
 }
 
-// partOf returns the record of a reservation.
 func partOf(h *reservation, replicas int64) PartRecord {
 	need := h.need
 	p := PartRecord{Requests: listOf(need.requests), NodeSelector: need.selector, NodeAffinity: need.hard,

@@ -104,7 +104,6 @@ func PartsOf(b workv1alpha2.Binding) []Part {
 	return parts
 }
 
-// WorkloadOf returns the workload of a binding.
 func WorkloadOf(b workv1alpha2.Binding) Workload {
 	of := b.BindingSpec().Resource
 	return Workload{Namespace: of.Namespace, Kind: of.Kind, Name: of.Name}

@@ -25,7 +25,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// ClusterState is the state of a member cluster.
 type ClusterState string
 
 // The states of clusters, the worst first.
@@ -79,7 +78,6 @@ func Repelling(c *clusterv1alpha1.Cluster) (taints []string) {
 	return taints
 }
 
-// ClusterRow is a cluster in a table.
 type ClusterRow struct {
 	Name  string       `json:"name"`
 	State ClusterState `json:"state"`
@@ -109,7 +107,6 @@ type Amount struct {
 	All  int64 `json:"all"`
 }
 
-// RowOfCluster returns the row of a cluster.
 func RowOfCluster(c *clusterv1alpha1.Cluster) ClusterRow {
 	v := Judge(c)
 	row := ClusterRow{Name: c.Name, State: v.State, What: v.What, Next: v.Next, Mode: string(c.Spec.SyncMode),

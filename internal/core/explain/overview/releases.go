@@ -12,7 +12,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/release"
 )
 
-// ReleaseSummary is a release in a list.
 type ReleaseSummary struct {
 	Object
 	Phase  releasev1alpha1.ReleasePhase `json:"phase"`
@@ -36,13 +35,11 @@ type ReleaseSummary struct {
 	Version string `json:"version,omitempty"`
 }
 
-// StageMark is a stage in a list.
 type StageMark struct {
 	Name  string                            `json:"name"`
 	Phase releasev1alpha1.ReleaseStagePhase `json:"phase"`
 }
 
-// SummaryOfRelease returns the summary of a release.
 func SummaryOfRelease(r *releasev1alpha1.Release) ReleaseSummary {
 	row, waits := RowOfRelease(r)
 	s := ReleaseSummary{Object: row.Object, Phase: release.PhaseOf(r), Ended: r.Status.Phase.Ended(),
@@ -89,7 +86,6 @@ type TargetRow struct {
 	To   string `json:"to,omitempty"`
 }
 
-// StageRow is a stage of a release.
 type StageRow struct {
 	Name        string                             `json:"name"`
 	Environment string                             `json:"environment,omitempty"`
@@ -143,7 +139,6 @@ type GateRow struct {
 // maxListed is how many clusters the status of a stage lists.
 const maxListed = 200
 
-// DetailOfRelease returns the detail of a release.
 func DetailOfRelease(r *releasev1alpha1.Release) ReleaseDetail {
 	d := ReleaseDetail{ReleaseSummary: SummaryOfRelease(r), Change: r.Spec.Change, Guard: r.Status.Guard,
 		SoakUntil: r.Status.SoakUntil, Journal: slices.Clone(r.Status.Journal)}

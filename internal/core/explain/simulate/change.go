@@ -24,7 +24,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Change is a simulated change.
 type Change struct {
 	// Objects are applied: templates, policies, overrides, clusters, customizations.
 	Objects []Object
@@ -73,7 +72,6 @@ func (c Change) steps() []Change {
 // Drained is the taint of a drained cluster.
 var Drained = corev1.Taint{Key: wellknown.DrainedTaint, Effect: corev1.TaintEffectNoExecute}
 
-// Taint is one of a cluster.
 type Taint struct {
 	Cluster string
 	corev1.Taint

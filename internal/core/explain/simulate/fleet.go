@@ -74,7 +74,6 @@ func refOf(u *unstructured.Unstructured) ref {
 	return ref{u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName()}
 }
 
-// templateOf returns the template of a binding.
 func templateOf(b workv1alpha2.Binding) ref {
 	of := b.BindingSpec().Resource
 	return ref{match.GroupKind(of.APIVersion, of.Kind), of.Namespace, of.Name}
@@ -133,7 +132,6 @@ func (f *Fleet) Apply(objects []Object, namespace string) (next *Fleet, touched 
 	return next, touched, nil
 }
 
-// Scheduler returns the settings of the scheduler from the files.
 func (f *Fleet) Scheduler() schedule.Settings { return f.scheduler }
 
 // ScheduledBy returns the fleet with a scheduler with these settings.

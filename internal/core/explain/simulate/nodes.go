@@ -25,7 +25,6 @@ import (
 // Document is the kind of documents about clusters: nodes, pods, quotas. See docs/simulate.md.
 var Document = schema.GroupVersionKind{Group: "simulate.argosy.io", Version: "v1alpha1", Kind: "Fleet"}
 
-// DocumentCluster is a cluster in a document.
 type DocumentCluster struct {
 	Name string `json:"name"`
 	// These fields define a cluster without a Cluster object.

@@ -66,7 +66,6 @@ func (r Report) Narrow() Report {
 	return r
 }
 
-// Summary counts.
 type Summary struct {
 	Workloads int `json:"workloads"`
 	// Changed are the workloads that go elsewhere, or in another number, or by another policy, or look different.
@@ -289,7 +288,6 @@ func report(ctx context.Context, c Change, before, after *state) Report {
 	return r
 }
 
-// refs are the objects of the change.
 func (c Change) refs() map[ref]bool {
 	all := map[ref]bool{}
 	for _, o := range c.Objects {
@@ -307,7 +305,6 @@ func (c Change) contains(policy string) bool {
 	})
 }
 
-// describeChange returns the change as sentences.
 func describeChange(c Change) []string {
 	out := []string{}
 	for _, f := range []struct {

@@ -8,7 +8,6 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// Condition is a condition of a check.
 type Condition struct {
 	text    string
 	program cel.Program
@@ -50,7 +49,6 @@ func NewCondition(text string, control bool) (*Condition, error) {
 	return &Condition{text, program}, nil
 }
 
-// holds evaluates the condition.
 func (c *Condition) holds(result, control float64, cluster string) (bool, error) {
 	out, _, err := c.program.Eval(map[string]any{"result": result, "control": control, "cluster": cluster})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// Answer is an HTTP answer.
 type Answer struct {
 	Code int
 	Body []byte

@@ -59,7 +59,6 @@ func OfClusters(clusters []string, samples []Sample) Sample {
 // Variables are the values that queries can contain, by name.
 type Variables map[string]string
 
-// variable is a variable in a query.
 var variable = regexp.MustCompile(`\{\{ *([a-z]+(?:\.[A-Za-z0-9_-]+)?) *\}\}`)
 
 // ArgumentPrefix begins the names of variables that are arguments of the gate.
@@ -158,7 +157,6 @@ func (v Variables) MissingArgument(texts ...string) string {
 	return ""
 }
 
-// Names are the variables in a text.
 func Names(text string) (names []string) {
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {
 		names = append(names, found[1])
