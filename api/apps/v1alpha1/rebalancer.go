@@ -81,7 +81,6 @@ type ObservedWorkload struct {
 // RebalanceResult is the result for one workload.
 type RebalanceResult string
 
-// The results.
 const (
 	RebalanceSuccessful RebalanceResult = "Successful"
 	RebalanceFailed     RebalanceResult = "Failed"

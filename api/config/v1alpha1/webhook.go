@@ -55,7 +55,6 @@ type RuleWithOperations struct {
 // InterpreterOperation is an operation of an interpreter, such as InterpretReplica.
 type InterpreterOperation string
 
-// The operations.
 const (
 	InterpreterOperationAll                 InterpreterOperation = "*"
 	InterpreterOperationInterpretReplica    InterpreterOperation = "InterpretReplica"

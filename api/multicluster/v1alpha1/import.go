@@ -48,7 +48,6 @@ type ServiceImportSpec struct {
 // ServiceImportType is ClusterSetIP or Headless.
 type ServiceImportType string
 
-// The types of a ServiceImport.
 const (
 	ClusterSetIP ServiceImportType = "ClusterSetIP"
 	Headless     ServiceImportType = "Headless"

@@ -78,7 +78,6 @@ type ClusterSelector struct {
 // ExposureType is the way in which a Service is exposed.
 type ExposureType string
 
-// The exposure types.
 const (
 	ExposureTypeCrossCluster ExposureType = "CrossCluster"
 	ExposureTypeLoadBalancer ExposureType = "LoadBalancer"

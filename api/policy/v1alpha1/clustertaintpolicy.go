@@ -56,7 +56,6 @@ type MatchCondition struct {
 // MatchConditionOperator is In or NotIn.
 type MatchConditionOperator string
 
-// The operators of a MatchCondition.
 const (
 	MatchConditionOpIn    MatchConditionOperator = "In"
 	MatchConditionOpNotIn MatchConditionOperator = "NotIn"

@@ -59,7 +59,6 @@ type ClusterFailoverBehavior struct {
 // PurgeMode is the time when a workload is deleted from a cluster that it leaves: Directly, Gracefully or Never.
 type PurgeMode string
 
-// The purge modes.
 const (
 	PurgeModeDirectly   PurgeMode = "Directly"
 	PurgeModeGracefully PurgeMode = "Gracefully"

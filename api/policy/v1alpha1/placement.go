@@ -50,7 +50,6 @@ type OverflowAffinity struct {
 // +kubebuilder:validation:Enum=cluster;region;zone;provider
 type SpreadFieldValue string
 
-// The fields of Cluster by which clusters are grouped.
 const (
 	SpreadByFieldCluster  SpreadFieldValue = "cluster"
 	SpreadByFieldRegion   SpreadFieldValue = "region"
@@ -77,7 +76,6 @@ type SpreadConstraint struct {
 // +kubebuilder:validation:Enum=Duplicated;Divided
 type ReplicaSchedulingType string
 
-// The replica scheduling types.
 const (
 	ReplicaSchedulingTypeDuplicated ReplicaSchedulingType = "Duplicated"
 	ReplicaSchedulingTypeDivided    ReplicaSchedulingType = "Divided"

@@ -107,7 +107,6 @@ type PropagationSpec struct {
 // PreemptionBehavior is Always or Never.
 type PreemptionBehavior string
 
-// The preemption behaviors.
 const (
 	PreemptAlways PreemptionBehavior = "Always"
 	PreemptNever  PreemptionBehavior = "Never"
@@ -116,7 +115,6 @@ const (
 // ConflictResolution is Abort or Overwrite.
 type ConflictResolution string
 
-// The conflict resolutions.
 const (
 	ConflictAbort     ConflictResolution = "Abort"
 	ConflictOverwrite ConflictResolution = "Overwrite"

@@ -83,7 +83,6 @@ type ReleaseApprovalSpec struct {
 // ApprovalVerdict is the verdict of a user on a gate.
 type ApprovalVerdict string
 
-// The verdicts.
 const (
 	VerdictApprove ApprovalVerdict = "Approve"
 	VerdictReject  ApprovalVerdict = "Reject"

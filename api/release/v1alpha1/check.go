@@ -251,7 +251,6 @@ type JobCheck struct {
 // JobPlace is EachCluster or OneCluster.
 type JobPlace string
 
-// The places of Jobs.
 const (
 	JobInEachCluster JobPlace = "EachCluster"
 	JobInOneCluster  JobPlace = "OneCluster"
@@ -279,7 +278,6 @@ const GateCheck ReleaseGateType = "Check"
 // InconclusiveAction is the reaction of a gate to an inconclusive check.
 type InconclusiveAction string
 
-// The reactions to an inconclusive check.
 const (
 	InconclusiveWait  InconclusiveAction = "Wait"
 	InconclusivePause InconclusiveAction = "Pause"

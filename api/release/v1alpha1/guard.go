@@ -115,7 +115,6 @@ type ReleaseWindow struct {
 // ReleaseWindowKind is Allow or Deny.
 type ReleaseWindowKind string
 
-// The kinds of windows.
 const (
 	WindowAllow ReleaseWindowKind = "Allow"
 	WindowDeny  ReleaseWindowKind = "Deny"
@@ -221,7 +220,6 @@ type ReleaseGuardApprovals struct {
 // ReleaseRequirement is Off, Record or Enforce.
 type ReleaseRequirement string
 
-// The requirements.
 const (
 	RequireOff     ReleaseRequirement = "Off"
 	RequireRecord  ReleaseRequirement = "Record"
@@ -292,7 +290,6 @@ type ReleaseGuardWait struct {
 // ReleaseLimit is the name of a limit.
 type ReleaseLimit string
 
-// The limits.
 const (
 	LimitReleases    ReleaseLimit = "releases"
 	LimitClusters    ReleaseLimit = "clusters"

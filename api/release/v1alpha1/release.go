@@ -121,7 +121,6 @@ type ReleaseTrigger struct {
 // ReleaseTriggerType is the reason why the hub created a release.
 type ReleaseTriggerType string
 
-// The triggers.
 const (
 	TriggerTemplate ReleaseTriggerType = "Template"
 	TriggerDirect   ReleaseTriggerType = "Direct"
@@ -130,7 +129,6 @@ const (
 // SupersedeAction decides what happens while another release of a target is in progress.
 type SupersedeAction string
 
-// The actions while another release is in progress.
 const (
 	SupersedeQueue   SupersedeAction = "Queue"
 	SupersedeReplace SupersedeAction = "Replace"
@@ -140,7 +138,6 @@ const (
 // ReleaseState is the desired state of a release.
 type ReleaseState string
 
-// The states.
 const (
 	StateRun      ReleaseState = "Run"
 	StatePause    ReleaseState = "Pause"
@@ -323,7 +320,6 @@ type ReleaseStatus struct {
 // ReleasePhase is the phase of a release.
 type ReleasePhase string
 
-// The phases of a release.
 const (
 	ReleasePending     ReleasePhase = "Pending"
 	ReleaseQueued      ReleasePhase = "Queued"
@@ -418,7 +414,6 @@ type ReleaseStageStatus struct {
 // ReleaseStagePhase is the phase of a stage.
 type ReleaseStagePhase string
 
-// The phases of a stage.
 const (
 	StagePending  ReleaseStagePhase = "Pending"
 	StageGated    ReleaseStagePhase = "Gated"
@@ -477,7 +472,6 @@ type ReleaseClusterStatus struct {
 // ReleaseClusterPhase is the phase of a target in a cluster.
 type ReleaseClusterPhase string
 
-// The phases of a target in a cluster.
 const (
 	ClusterUpdating ReleaseClusterPhase = "Updating"
 	ClusterFailed   ReleaseClusterPhase = "Failed"
@@ -517,7 +511,6 @@ type ReleaseGateStatus struct {
 // GatePosition is the position of a gate: before or after its stage.
 type GatePosition string
 
-// The positions of gates.
 const (
 	GateBefore GatePosition = "Before"
 	GateAfter  GatePosition = "After"
@@ -526,7 +519,6 @@ const (
 // GatePhase is the state of a gate.
 type GatePhase string
 
-// The states of a gate.
 const (
 	GateWaiting  GatePhase = "Waiting"
 	GatePassed   GatePhase = "Passed"
@@ -595,7 +587,6 @@ type ReleaseJournalEntry struct {
 // JournalType is the type of a journal entry.
 type JournalType string
 
-// The types of entries.
 const (
 	JournalPhase   JournalType = "Phase"
 	JournalStage   JournalType = "Stage"

@@ -108,7 +108,6 @@ type ReleaseAutoStart struct {
 // AutoscalingMode decides about FederatedHPAs during a stage: Follow or Freeze.
 type AutoscalingMode string
 
-// The modes of autoscaling during a stage.
 const (
 	AutoscalingFollow AutoscalingMode = "Follow"
 	AutoscalingFreeze AutoscalingMode = "Freeze"
@@ -117,7 +116,6 @@ const (
 // ConfigMode decides how pods get a change of ConfigMaps: AtOnce or Versioned.
 type ConfigMode string
 
-// The modes of ConfigMap changes.
 const (
 	ConfigAtOnce    ConfigMode = "AtOnce"
 	ConfigVersioned ConfigMode = "Versioned"
@@ -126,7 +124,6 @@ const (
 // NewClusterAction decides about a cluster that joins during a release: Include, Defer or Hold.
 type NewClusterAction string
 
-// The actions for clusters that join.
 const (
 	NewClusterInclude NewClusterAction = "Include"
 	NewClusterDefer   NewClusterAction = "Defer"
@@ -136,7 +133,6 @@ const (
 // FailoverMode limits the clusters to which failover moves replicas: PreferSameRevision or SameRevision.
 type FailoverMode string
 
-// The modes of failover.
 const (
 	FailoverPreferSameRevision FailoverMode = "PreferSameRevision"
 	FailoverSameRevision       FailoverMode = "SameRevision"
@@ -145,7 +141,6 @@ const (
 // UnassignedAction decides about clusters in no stage: Refuse or LastStage.
 type UnassignedAction string
 
-// The actions for clusters in no stage.
 const (
 	UnassignedRefuse    UnassignedAction = "Refuse"
 	UnassignedLastStage UnassignedAction = "LastStage"
@@ -216,7 +211,6 @@ type ReleaseStage struct {
 // ReleaseUnit is the unit of updates of a stage: Pods or Cluster.
 type ReleaseUnit string
 
-// The units.
 const (
 	UnitPods    ReleaseUnit = "Pods"
 	UnitCluster ReleaseUnit = "Cluster"
@@ -292,7 +286,6 @@ const GateApproval ReleaseGateType = "Approval"
 // GateTimeoutAction is the reaction to the timeout of a gate.
 type GateTimeoutAction string
 
-// The reactions to the timeout of a gate.
 const (
 	GateTimeoutPause GateTimeoutAction = "Pause"
 	GateTimeoutFail  GateTimeoutAction = "Fail"
@@ -354,7 +347,6 @@ type ReleaseFailure struct {
 // FailureAction is the reaction to a failed stage.
 type FailureAction string
 
-// The reactions to a failed stage.
 const (
 	FailurePause    FailureAction = "Pause"
 	FailureRollback FailureAction = "Rollback"
@@ -377,7 +369,6 @@ type ReleaseRollback struct {
 // RollbackOrder is the order of a rollback.
 type RollbackOrder string
 
-// The orders of a rollback.
 const (
 	RollbackAtOnce  RollbackOrder = "AtOnce"
 	RollbackReverse RollbackOrder = "Reverse"
@@ -399,7 +390,6 @@ type ReleaseLostCluster struct {
 // LostClusterAction is the reaction to a lost cluster.
 type LostClusterAction string
 
-// The reactions to a lost cluster.
 const (
 	LostClusterWait LostClusterAction = "Wait"
 	LostClusterSkip LostClusterAction = "Skip"

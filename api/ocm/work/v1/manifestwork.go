@@ -403,7 +403,6 @@ type FeedbackValue struct {
 // ValueType is Integer, String, Boolean or JsonRaw.
 type ValueType string
 
-// The types of feedback values.
 const (
 	ValueInteger ValueType = "Integer"
 	ValueString  ValueType = "String"
