@@ -23,7 +23,7 @@ func TestInterpretIsThereByEveryNameOfTheCommand(t *testing.T) {
 			t.Errorf("%s: exit code %d, its help has no %q:\n%s", name, code, want, out.String())
 		}
 		errOut.Reset()
-		if code := Main(context.Background(), []string{name, "interpret", "lint", "-f", "none.yaml"}, &out,
+		if code := Main(context.Background(), []string{name, "interpret", "--check", "-f", "none.yaml"}, &out,
 			&errOut); code != 1 || !strings.Contains(errOut.String(), "none.yaml: no such file") {
 			t.Errorf("%s: exit code %d of a file that is not there: %s", name, code, errOut.String())
 		}
