@@ -216,7 +216,8 @@ func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, ne
 
 // scheduler returns the settings of the scheduler and of failover.
 func (d Deps) scheduler() why.Scheduler {
-	return why.Scheduler{Settings: d.Scheduler, Failover: d.Settings.Failover.options(d.Settings.Members, d.Settings.Taints).Options}
+	options := d.Settings.Failover.options(d.Settings.Members, d.Settings.Taints).Options
+	return why.Scheduler{Settings: d.Scheduler, Failover: options}
 }
 
 // podsAsked returns the ResourceBinding of a request for pods. The hub has authorized the request as one for that

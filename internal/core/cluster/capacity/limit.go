@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Limit is what keeps more replicas from fitting in a cluster: a quota, the spread of the replicas, or else its nodes.
+// Limit keeps more replicas from fitting in a cluster: a quota, the spread of the replicas, or else its nodes.
 type Limit struct {
-	// Replicas is how many fit.
+	// Replicas is the number that fits.
 	Replicas int32 `json:"replicas"`
 	// Quota is the ResourceQuota that allows no more, and Resource what it limits, such as cpu or limits.cpu.
 	Quota    string              `json:"quota,omitempty"`

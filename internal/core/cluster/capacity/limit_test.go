@@ -10,7 +10,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// The limit is what Replicas takes into account, and counts the nodes that take no more.
+// Replicas takes the limit into account, which counts the nodes that take no more.
 func TestLimitIsWhatDecidesTheReplicas(t *testing.T) {
 	quota := func(name, hard string) *corev1.ResourceQuota {
 		return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
