@@ -65,7 +65,9 @@ func TestARunThatEndedIsNotReportedAsUnscheduled(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, kept: %t", name, kept), func(t *testing.T) {
 				controllertest.Run(t, func(t *testing.T) {
-					h, members := fleet(t, job, broadcast, workflows)
+					var orphans func() (map[string]int, int)
+					h, members := fleetWith(t, Options{Restored: func(f func() (map[string]int, int)) { orphans = f }}, job,
+						broadcast, workflows)
 					for _, k := range []membertest.Kind{job, broadcast, workflows} {
 						h.Server.Serve(k)
 						h.Server.SeparateStatus(k)
@@ -74,8 +76,11 @@ func TestARunThatEndedIsNotReportedAsUnscheduled(t *testing.T) {
 					p := policy("shop", version, c.kind.Kind)
 					read(t, c.placement, &p.PropagationSpec().Placement)
 					h.Make(p)
-					h.Server.Put(claimed(parsed(t, c.kind, "run", "parallelism: 4, completions: 4, "+
-						"template: {spec: {containers: [{name: c, image: x}]}}"), p))
+					run := func(name string) {
+						h.Server.Put(claimed(parsed(t, c.kind, name, "parallelism: 4, completions: 4, "+
+							"template: {spec: {containers: [{name: c, image: x}]}}"), p))
+					}
+					run("run")
 					h.Quiet()
 					for _, name := range []string{"m1", "m2"} {
 						if run := members[name].Object(c.kind, "shop", "run"); run != nil {
@@ -128,6 +133,11 @@ func TestARunThatEndedIsNotReportedAsUnscheduled(t *testing.T) {
 						t.Errorf("created again: %t, want %t", after != nil, c.again)
 					case ended && reported():
 						t.Errorf("the cluster that joined makes it fail: %v", h.Events())
+					}
+					run("other") // the hub counts orphans of kinds that it watches there
+					h.Quiet()
+					if found, _ := orphans(); len(found) > 0 {
+						t.Errorf("the hub does not know it any more: %v", found)
 					}
 					if got := binding().BindingStatus().Conditions; !meta.IsStatusConditionTrue(got, workv1alpha2.Scheduled) {
 						t.Errorf("it is not scheduled when the cluster is back: %+v", got)

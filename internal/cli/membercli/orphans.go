@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,10 +27,13 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // Orphan is an object in a member with the labels of this hub and no Work on the hub.
@@ -160,7 +164,7 @@ func OrphansIn(ctx context.Context, hub, through *rest.Config, cluster string) (
 			hub.WarningHandler.HandleWarningHeader(299, "", fmt.Sprintf("cluster %q: %s", cluster, note))
 		}
 	}
-	if len(alone) == 0 {
+	if alone = withoutEndedRuns(ctx, hub, through, alone); len(alone) == 0 {
 		return nil, failed
 	}
 
@@ -216,6 +220,33 @@ func withoutWork(ctx context.Context, hub metadata.Interface, marked []Orphan) (
 		known := works[o.space()]
 		return known == nil || known[o.Work]
 	}), notes, nil
+}
+
+// withoutEndedRuns leaves out the objects of runs that have ended, and that the hub still knows. through reaches the
+// cluster. What cannot be read stays.
+func withoutEndedRuns(ctx context.Context, hub, through *rest.Config, alone []Orphan) []Orphan {
+	runs := func(o Orphan) bool {
+		return interpret.RunsOnce(schema.GroupKind{Group: o.Resource.Group, Kind: o.Kind})
+	}
+	if !slices.ContainsFunc(alone, runs) {
+		return alone
+	}
+	own, err := client.New(hub, client.Options{Scheme: hubcli.Scheme})
+	members, failed := dynamic.NewForConfig(through)
+	if err != nil || failed != nil {
+		return alone
+	}
+	return slices.DeleteFunc(alone, func(o Orphan) bool {
+		if !runs(o) {
+			return false
+		}
+		there, err := members.Resource(o.Resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		b, _, err := scope.BindingFor(ctx, own, there.GroupVersionKind().GroupKind(), o.Namespace, o.Name)
+		return err == nil && dispatch.EndedThere(b, there)
+	})
 }
 
 // listed is a resource that a member serves, with its kind.

@@ -11,12 +11,15 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/test/kit/clitest"
 	"github.com/argosy-io/argosy/test/kit/membertest"
 )
@@ -178,3 +181,84 @@ func TestForgedFormerNamesHideNoOrphan(t *testing.T) {
 type noted struct{ said []string }
 
 func (n *noted) HandleWarningHeader(_ int, _, text string) { n.said = append(n.said, text) }
+
+// A run that has ended gets no Work where its cluster joins again, while the hub still has its template.
+func TestTheObjectOfARunThatEndedIsNoOrphan(t *testing.T) {
+	kind := func(group, version, kind, plural string) membertest.Kind {
+		return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind},
+			Plural: plural, Namespaced: true}
+	}
+	jobs, workflows := kind("batch", "v1", "Job", "jobs"), kind("argoproj.io", "v1alpha1", "Workflow", "workflows")
+	const (
+		divided  = `{replicas: 2, placement: {replicaScheduling: {replicaSchedulingType: Divided}}, clusters: [{name: eu}]}`
+		each     = `{replicas: 2, placement: {}, clusters: [{name: us, replicas: 2}]}`
+		complete = `{conditions: [{type: Complete, status: "True"}]}`
+		failed   = `{conditions: [{type: Failed, status: "True"}]}`
+	)
+	for name, c := range map[string]struct {
+		kind            membertest.Kind
+		status, binding string
+		uid             string // of the template from which the object was created; that of the binding is "current"
+		denied          string // a part of the paths that the user may not read
+		orphan          bool
+	}{
+		"a divided Job":             {jobs, complete, divided, "current", "", false},
+		"a divided Job that failed": {jobs, failed, divided, "current", "", false},
+		"a divided Job that runs":   {jobs, "{active: 1}", divided, "current", "", true},
+		"a Workflow":                {workflows, "{phase: Succeeded}", each, "current", "", false},
+		"a Workflow that failed":    {workflows, "{phase: Error}", each, "current", "", false},
+		"a Workflow that runs":      {workflows, "{phase: Running}", each, "current", "", true},
+		"a Job of each cluster":     {jobs, complete, each, "current", "", true},
+		"a Job that is nowhere":     {jobs, complete, "{replicas: 2, placement: {}}", "current", "", false},
+		"one of a former template":  {jobs, complete, divided, "former", "", true},
+		"one of no template":        {jobs, complete, divided, "", "", true},
+		"a Job without a binding":   {jobs, complete, "", "current", "", true},
+		"one that is hidden":        {jobs, complete, divided, "current", "/resourcebindings/", true},
+		"a ConfigMap":               {membertest.ConfigMap, complete, divided, "current", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			member := membertest.New(t, c.kind)
+			s := clitest.See(t, map[string]*membertest.Server{"eu": member})
+			s.Api.Serve(kind("work.karmada.io", "v1alpha1", "Work", "works"))
+			s.Api.Serve(kind("work.karmada.io", "v1alpha2", "ResourceBinding", "resourcebindings"))
+			version := c.kind.GroupVersion().String()
+			object := func(text string) *unstructured.Unstructured {
+				u := &unstructured.Unstructured{}
+				if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+					t.Fatal(err)
+				}
+				u.SetNamespace("shop")
+				return u
+			}
+			if c.binding != "" {
+				s.Api.Put(object(fmt.Sprintf("{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {name: %s}, "+
+					"spec: {resource: {apiVersion: %s, kind: %s, namespace: shop, name: run, uid: current}, %s}",
+					names.Binding(c.kind.Kind, "run"), version, c.kind.Kind, c.binding[1:])))
+			}
+			there := object(fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: run}, status: %s}", version, c.kind.Kind,
+				c.status))
+			there.SetLabels(map[string]string{workv1alpha2.ManagedLabel: "true"})
+			there.SetAnnotations(map[string]string{workv1alpha2.WorkNamespaceAnnotation: "karmada-es-eu",
+				workv1alpha2.WorkNameAnnotation: "run", workv1alpha2.TemplateUIDAnnotation: c.uid})
+			member.Put(there)
+			s.Api.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+				if c.denied == "" || !strings.Contains(r.URL.Path, c.denied) {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusForbidden)
+				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+					Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden})
+				return true
+			})
+			config, err := (&hubcli.HubFlags{Kubeconfig: s.File}).ToRESTConfig()
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := OrphansOf(t.Context(), config, []string{"eu"})
+			if err != nil || (len(found) > 0) != c.orphan {
+				t.Errorf("got %v (%v), want an orphan: %t", found, err, c.orphan)
+			}
+		})
+	}
+}

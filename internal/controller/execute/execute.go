@@ -27,6 +27,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -36,6 +37,7 @@ import (
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // Options of the controller.
@@ -710,9 +712,17 @@ func (r *reconciler) countOrphansAndPaused() (orphans map[string]int, paused int
 		n := 0
 		m.EachManaged(func(u *unstructured.Unstructured) {
 			key, ok := execute.WorkOf(u, m.Name)
-			if ok && apierrors.IsNotFound(r.client.Get(ctx, key, &workv1alpha1.Work{}, client.UnsafeDisableDeepCopy)) {
-				n++
+			if !ok || !apierrors.IsNotFound(r.client.Get(ctx, key, &workv1alpha1.Work{}, client.UnsafeDisableDeepCopy)) {
+				return
 			}
+			gk := u.GroupVersionKind().GroupKind()
+			if interpret.RunsOnce(gk) {
+				b, _, err := scope.BindingFor(ctx, r.client, gk, u.GetNamespace(), u.GetName(), client.UnsafeDisableDeepCopy)
+				if err == nil && dispatch.EndedThere(b, u) {
+					return
+				}
+			}
+			n++
 		})
 		if n > 0 {
 			orphans[m.Name] = n

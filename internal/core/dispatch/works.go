@@ -328,6 +328,13 @@ func RunEndOf(b workv1alpha2.Binding, template *unstructured.Unstructured) RunEn
 	return workv1alpha2.ReasonRunFinished
 }
 
+// EndedThere reports whether an object in a member is of the template of b, which may be nil, and has run: if it has no
+// Work there, as after its cluster joined again, the hub knows it and creates none.
+func EndedThere(b workv1alpha2.Binding, object *unstructured.Unstructured) bool {
+	uid := object.GetAnnotations()[workv1alpha2.TemplateUIDAnnotation]
+	return b != nil && uid != "" && uid == string(b.BindingSpec().Resource.UID) && RunEndOf(b, object) != ""
+}
+
 // PlacementFailure returns err, the scheduler's failure for b, or a RunEndedError if the template, which may be nil,
 // needs no cluster.
 func PlacementFailure(b workv1alpha2.Binding, template *unstructured.Unstructured, err error) error {
