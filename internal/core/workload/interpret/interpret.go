@@ -127,31 +127,60 @@ func New(tiers ...Tier) Interpreter { return cascade(tiers) }
 // cascade is immutable and needs no lock.
 type cascade []Tier
 
-// first returns the hooks of the first tier that implements the operation for the kind of obj; nil if none does.
-func (c cascade) first(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) *Hooks {
+// doing describes the operations for errors.
+var doing = map[configv1alpha1.InterpreterOperation]string{
+	configv1alpha1.InterpreterOperationInterpretReplica:    "read replicas",
+	configv1alpha1.InterpreterOperationInterpretComponent:  "read components",
+	configv1alpha1.InterpreterOperationReviseReplica:       "revise replicas",
+	configv1alpha1.InterpreterOperationRetain:              "retain member values",
+	configv1alpha1.InterpreterOperationInterpretStatus:     "reflect status",
+	configv1alpha1.InterpreterOperationAggregateStatus:     "aggregate status",
+	configv1alpha1.InterpreterOperationInterpretHealth:     "interpret health",
+	configv1alpha1.InterpreterOperationInterpretDependency: "find dependencies",
+}
+
+// find returns the operation of the first tier that implements it for the kind of obj; nil if none does.
+func (c cascade) find(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) Evaluate {
 	kind := obj.GroupVersionKind()
 	for _, t := range c {
-		if h := HooksOf(t, kind); h.Implements(operation) {
-			return h
+		if evaluate := HooksOf(t, kind).Evaluate(operation); evaluate != nil {
+			return evaluate
 		}
 	}
 	return nil
 }
 
+// evaluate runs an operation; ok is false if no tier implements it. The identity of an object must not change.
+func (c cascade) evaluate(ctx context.Context, operation configv1alpha1.InterpreterOperation,
+	in Inputs) (out Outputs, ok bool, err error) {
+	evaluate := c.find(in.Object, operation)
+	if evaluate == nil {
+		return out, false, nil
+	}
+	out, err = evaluate(ctx, in)
+	if err == nil && out.Object != nil && out.Object != in.Object {
+		err = identity.FromManifest(in.Object).Keeps(out.Object)
+	}
+	if err != nil {
+		return Outputs{}, true, &Error{Operation: operation, Cause: err, About: doing[operation] + " of " +
+			text.Object(in.Object.GetKind(), in.Object.GetNamespace(), in.Object.GetName())}
+	}
+	return out, true, nil
+}
+
 func (c cascade) Replicas(ctx context.Context,
 	obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, bool, error) {
-	h := c.first(obj, configv1alpha1.InterpreterOperationInterpretReplica)
-	if h == nil || c.indivisible(ctx, obj) {
+	if c.find(obj, configv1alpha1.InterpreterOperationInterpretReplica) == nil || c.indivisible(ctx, obj) {
 		return 0, nil, false, nil
 	}
-	n, req, err := h.Replicas(ctx, obj)
-	return n, req, true, explain(configv1alpha1.InterpreterOperationInterpretReplica, "read replicas", obj, err)
+	out, ok, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretReplica, Inputs{Object: obj})
+	return out.Replicas, out.Requirements, ok, err
 }
 
 // indivisible reports whether obj has several components, or some that cannot be read, and the number of its replicas
 // cannot be set. The requirements of one replica would not describe them.
 func (c cascade) indivisible(ctx context.Context, obj *unstructured.Unstructured) bool {
-	if c.first(obj, configv1alpha1.InterpreterOperationReviseReplica) != nil {
+	if c.find(obj, configv1alpha1.InterpreterOperationReviseReplica) != nil {
 		return false
 	}
 	components, err := c.Components(ctx, obj)
@@ -159,87 +188,58 @@ func (c cascade) indivisible(ctx context.Context, obj *unstructured.Unstructured
 }
 
 func (c cascade) Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
-	h := c.first(obj, configv1alpha1.InterpreterOperationInterpretComponent)
-	if h == nil {
-		return nil, nil
-	}
-	components, err := h.Components(ctx, obj)
-	return components, explain(configv1alpha1.InterpreterOperationInterpretComponent, "read components", obj, err)
+	out, _, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretComponent, Inputs{Object: obj})
+	return out.Components, err
 }
 
 func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured,
 	replicas int32) (*unstructured.Unstructured, error) {
-	h := c.first(obj, configv1alpha1.InterpreterOperationReviseReplica)
-	if h == nil {
-		return obj, nil
-	}
-	revised, err := keepIdentity(obj)(h.Revise(ctx, obj, replicas))
-	return revised, explain(configv1alpha1.InterpreterOperationReviseReplica, "revise replicas", obj, err)
+	return c.change(ctx, configv1alpha1.InterpreterOperationReviseReplica, Inputs{Object: obj, Replicas: replicas})
 }
 
 func (c cascade) Retain(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	h := c.first(desired, configv1alpha1.InterpreterOperationRetain)
-	if h == nil {
-		return desired, nil
-	}
-	retained, err := keepIdentity(desired)(h.Retain(ctx, desired, observed))
-	return retained, explain(configv1alpha1.InterpreterOperationRetain, "retain member values", desired, err)
-}
-
-func (c cascade) Reflect(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-	h := c.first(observed, configv1alpha1.InterpreterOperationInterpretStatus)
-	if h == nil {
-		return WholeStatus(observed), nil
-	}
-	status, err := h.Reflect(ctx, observed)
-	return status, explain(configv1alpha1.InterpreterOperationInterpretStatus, "reflect status", observed, err)
+	return c.change(ctx, configv1alpha1.InterpreterOperationRetain, Inputs{Object: desired, Observed: observed})
 }
 
 func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructured,
 	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	h := c.first(template, configv1alpha1.InterpreterOperationAggregateStatus)
-	if h == nil {
-		return template, nil
+	return c.change(ctx, configv1alpha1.InterpreterOperationAggregateStatus, Inputs{Object: template, Items: items})
+}
+
+// change runs an operation that changes the object.
+func (c cascade) change(ctx context.Context, operation configv1alpha1.InterpreterOperation,
+	in Inputs) (*unstructured.Unstructured, error) {
+	out, ok, err := c.evaluate(ctx, operation, in)
+	if !ok {
+		return in.Object, nil
 	}
-	aggregated, err := keepIdentity(template)(h.Aggregate(ctx, template, items))
-	return aggregated, explain(configv1alpha1.InterpreterOperationAggregateStatus, "aggregate status", template, err)
+	return out.Object, err
+}
+
+func (c cascade) Reflect(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
+	out, ok, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretStatus, Inputs{Object: observed})
+	if !ok {
+		return WholeStatus(observed), nil
+	}
+	return out.Status, err
 }
 
 func (c cascade) Health(ctx context.Context, observed *unstructured.Unstructured) (Health, error) {
-	h := c.first(observed, configv1alpha1.InterpreterOperationInterpretHealth)
-	if h == nil {
+	out, ok, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretHealth, Inputs{Object: observed})
+	switch {
+	case !ok:
 		return Healthy, nil
+	case err != nil:
+		return Unknown, err
 	}
-	health, err := h.Health(ctx, observed)
-	if err != nil {
-		return Unknown, explain(configv1alpha1.InterpreterOperationInterpretHealth, "interpret health", observed, err)
-	}
-	return health, nil
+	return out.Health, nil
 }
 
 func (c cascade) Dependencies(ctx context.Context,
 	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-	h := c.first(obj, configv1alpha1.InterpreterOperationInterpretDependency)
-	if h == nil {
-		return nil, nil
-	}
-	deps, err := h.Dependencies(ctx, obj)
-	return deps, explain(configv1alpha1.InterpreterOperationInterpretDependency, "find dependencies", obj, err)
-}
-
-// keepIdentity returns an error if the result is not the same object: an interpreter must not change the identity.
-func keepIdentity(obj *unstructured.Unstructured) func(*unstructured.Unstructured, error) (*unstructured.Unstructured,
-	error) {
-	return func(answer *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
-		if err == nil && answer != obj {
-			err = identity.FromManifest(obj).Keeps(answer)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return answer, nil
-	}
+	out, _, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretDependency, Inputs{Object: obj})
+	return out.Dependencies, err
 }
 
 // WholeStatus returns a copy of .status; nil if there is none or it is not an object.
@@ -261,14 +261,4 @@ func WithStatus(template *unstructured.Unstructured, status map[string]any) *uns
 	}
 	object["status"] = status
 	return &unstructured.Unstructured{Object: object}
-}
-
-// explain adds the action and the object to an error; nil stays nil.
-func explain(operation configv1alpha1.InterpreterOperation, doing string, obj *unstructured.Unstructured,
-	err error) error {
-	if err == nil {
-		return nil
-	}
-	return &Error{Operation: operation, Cause: err,
-		About: doing + " of " + text.Object(obj.GetKind(), obj.GetNamespace(), obj.GetName())}
 }
