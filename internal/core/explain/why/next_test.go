@@ -125,6 +125,56 @@ func TestAnObjectThatIsNeverPropagatedHasTheReason(t *testing.T) {
 	}
 }
 
+func TestANamespaceThatSkipsPropagationHasTheReason(t *testing.T) {
+	const (
+		skip   = "labels: {namespace.karmada.io/skip-auto-propagation: 'true'}"
+		reason = "the hub does not propagate it: it has the label namespace.karmada.io/skip-auto-propagation"
+		itself = "namespaces are propagated to every cluster without a policy"
+	)
+	for name, c := range map[string]struct {
+		metadata          string
+		selected, claimed bool
+		reason, next      string
+	}{
+		"with the label": {metadata: "{name: shop, " + skip + "}", reason: reason, next: "remove the label to propagate it " +
+			"to every cluster, or select it by a ClusterPropagationPolicy"},
+		"with another value": {metadata: "{name: shop, labels: {namespace.karmada.io/skip-auto-propagation: 'no'}}",
+			reason: itself},
+		"without a label": {metadata: "{name: shop}", reason: itself},
+		"about to be claimed": {metadata: "{name: shop, " + skip + "}", selected: true, next: "wait some seconds; if it " +
+			"stays unclaimed, check that the controllers of the hub run: `argosy status`"},
+		"claimed": {metadata: "{name: shop, " + skip + "}", claimed: true},
+		"of Kubernetes": {metadata: "{name: kube-public, " + skip + "}",
+			reason: "the hub never propagates it: each cluster has the namespaces of Kubernetes and of the hub for itself",
+			next:   "to propagate objects, create them in a namespace of your own"},
+	} {
+		h := start(t, "{apiVersion: v1, kind: Namespace, metadata: "+c.metadata+"}", fleet()...)
+		if c.selected || c.claimed {
+			p := h.policy("", "namespaces", "{resourceSelectors: [{apiVersion: v1, kind: Namespace}]}")
+			if c.claimed {
+				for _, member := range h.Clusters {
+					member.Status.APIEnablements = append(member.Status.APIEnablements, clusterv1alpha1.APIEnablement{
+						GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Kind: "Namespace"}}})
+				}
+				h.claim(p)
+				h.schedule()
+				h.send()
+				h.answers(workv1alpha1.ResourceHealthy, "{}")
+			}
+		}
+		a := explain(h.Facts)
+		next := ""
+		for _, f := range a.Findings {
+			if f.Cluster == "" {
+				next += f.Next
+			}
+		}
+		if checkNext(t, next); a.Policy.Why != c.reason || next != c.next {
+			t.Errorf("%s: %q, %+v; want %q, %q", name, a.Policy.Why, a.Findings, c.reason, c.next)
+		}
+	}
+}
+
 // A run that has ended needs no cluster: nothing is created where the template comes later, and such clusters do not
 // count as healthy.
 func TestARunThatEndedNeedsNoOtherCluster(t *testing.T) {
