@@ -641,3 +641,26 @@ func TestMissingRightsAreNamedTogetherOnThePage(t *testing.T) {
 	b.See("it is healthy in all clusters", "Not shown, because you lack rights. Missing: list clusters.cluster.karmada.io · "+
 		"Missing: list clusteroverridepolicies.policy.karmada.io. The ClusterRole argosy:fleet permits it.")
 }
+
+// TestPagesOfWorkloadsNameTheirCommands reads the commands that show the same in a terminal. A name of the address that
+// a shell does not take for one word has none.
+func TestPagesOfWorkloadsNameTheirCommands(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["GET api/why"] = answer{200, walk(1)}
+	})
+	b := browser.Open(t, h.URL)
+	for page, want := range map[string]string{
+		"w/apps/Deployment/shop/web":             "argosy why deployment.apps web -n shop",
+		"w/apps.kruise.io/CloneSet/shop/web":     "argosy why cloneset.apps.kruise.io web -n shop",
+		"w/rbac.authorization.k8s.io/Role/-/web": "argosy why role.rbac.authorization.k8s.io web",
+		"w/apps/Deployment/shop/web%3Breboot":    "",
+	} {
+		b.Visit(page)
+		b.See("it is healthy in all clusters")
+		if got := browser.Run[string](b, `document.querySelector(".same code")?.innerText ?? ""`); got != want {
+			t.Errorf("%s names the command %q, want %q", page, got, want)
+		}
+	}
+}
