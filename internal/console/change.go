@@ -651,7 +651,7 @@ func manifests(ctx context.Context, c client.Client, one changed, workloads []si
 func (a *API) whatIf(ctx context.Context, u user.Info, objects []*unstructured.Unstructured) (*simulate.Report,
 	string) {
 	if a.Simulate == nil {
-		return nil, "this hub does not simulate for the console: run argosy simulate -f FILE"
+		return nil, "this hub does not simulate for the console: run `argosy simulate -f FILE`"
 	}
 	select {
 	case a.simulations <- struct{}{}:

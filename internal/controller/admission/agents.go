@@ -338,7 +338,7 @@ func keepPlace(ctx context.Context, a admission.Attributes) error {
 		return err
 	}
 	warning.AddWarning(ctx, "", fmt.Sprintf("cluster %q keeps its provider, region and zones: an agent sets them only where they "+
-		"are empty; change them with kubectl edit cluster %[1]s", is.Name))
+		"are empty; change them with `kubectl edit cluster %[1]s`", is.Name))
 	kept, err := generic(is)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func Namespace(name string, stays bool) error {
 	cluster, err := names.ClusterOf(name)
 	switch {
 	case err == nil && stays:
-		return fmt.Errorf("%s contains the Works of cluster %q, which is in the fleet; unjoin the cluster instead: argosy unjoin %s; %s", name, cluster, cluster, confirm("namespace", name))
+		return fmt.Errorf("%s contains the Works of cluster %q, which is in the fleet; unjoin the cluster instead: `argosy unjoin %s`; %s", name, cluster, cluster, confirm("namespace", name))
 	case name == names.System:
 		return fmt.Errorf("%s contains the hub's own objects; %s", name, confirm("namespace", name))
 	case name == names.Clusters:
@@ -44,7 +44,7 @@ func Namespace(name string, stays bool) error {
 }
 
 func confirm(kind, name string) string {
-	return fmt.Sprintf("to delete it anyway, confirm first: kubectl annotate %s %s %s=%s", kind, name,
+	return fmt.Sprintf("to delete it anyway, confirm first: `kubectl annotate %s %s %s=%s`", kind, name,
 		wellknown.ConfirmDeletionAnnotation,
 		name)
 }

@@ -147,7 +147,7 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 	case seen.Hub != s.Hub:
 		return Decision{Verdict: Yield, Message: fmt.Sprintf(
 			"the cluster is managed by %s since %s; this hub only reads from it. "+
-				"To take it over, run argosy join %s --take-over --cluster-kubeconfig FILE; to leave it to that hub, run argosy unjoin %s, which deletes nothing there",
+				"To take it over, run `argosy join %s --take-over --cluster-kubeconfig FILE`; to leave it to that hub, run `argosy unjoin %s`, which deletes nothing there",
 			seen.Holder(), seen.Since.Format(time.RFC3339), member, member)}
 	}
 	mine.Since = seen.Since

@@ -131,7 +131,7 @@ func TestErrorsInAFleetHaveAPosition(t *testing.T) {
 			"[{name: a, apis: [Deployment]}]"),
 		`clusters[0] (a): nodes[1]: there is already a node "n1"`: fleet(
 			"[{name: a, nodes: [{name: n1}, {name: n1}]}]"),
-		"and this version of argosy reads simulate.argosy.io/v1alpha1, kind Fleet: use the version that wrote it": strings.Replace(fleet("[]"), "v1alpha1", "v2", 1),
+		"and this version of Argosy reads simulate.argosy.io/v1alpha1, kind Fleet: use the version that wrote it": strings.Replace(fleet("[]"), "v1alpha1", "v2", 1),
 		`document 2: cluster "m1": there is a Cluster of that name`: cluster(
 			"m1", 1, "") + fleet("[{name: m1, region: eu}]"),
 		`scheduler: there is no scheduler plugin "Taint"`: fleet(

@@ -532,7 +532,7 @@ func TestConditionsNameClusterAndReasonOfRefusal(t *testing.T) {
 			"Unknown Applying: The Service is not yet applied in m2."},
 		{"one is not scheduled yet", bound(1, "", "m1"), only, "", "Unknown Applying: The Service is not yet applied in m2."},
 		{"one is left out", bound(2, "", "m1"), only, "",
-			"False ServiceAppliedFailed: the Service is not placed in m2: it may be cordoned or tainted; see argosy why service/web -n shop"},
+			"False ServiceAppliedFailed: the Service is not placed in m2: it may be cordoned or tainted; see `argosy why service/web -n shop`"},
 		{"it fits nowhere", bound(2, "0/2 clusters are available"), nil, "",
 			"False ServiceAppliedFailed: the Service is not placed in m1, m2: 0/2 clusters are available"},
 		{"there is none", nil, nil, "there is no Service", "False ServiceAppliedFailed: there is no Service"},

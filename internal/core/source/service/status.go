@@ -145,7 +145,7 @@ func unplaced(clusters []string, b workv1alpha2.Binding) (out []string, why stri
 		return out, c.Message
 	}
 	ref := b.BindingSpec().Resource
-	return out, fmt.Sprintf("it may be cordoned or tainted; see argosy why service/%s -n %s", ref.Name, ref.Namespace)
+	return out, fmt.Sprintf("it may be cordoned or tainted; see `argosy why service/%s -n %s`", ref.Name, ref.Namespace)
 }
 
 // Dispatched returns the condition that reports whether the consumers have the endpoints. was is the previous condition
