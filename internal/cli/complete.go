@@ -41,9 +41,9 @@ func completeFlags(root *cobra.Command, hub *hubcli.HubFlags) {
 	of := func(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		switch {
 		case slices.Contains(clustersFlags, f.Name):
-			return hubcli.Named(hub, "clusters.cluster.karmada.io")
+			return hubcli.CompleteNames(hub, "clusters.cluster.karmada.io")
 		case f.Name == "namespace":
-			return hubcli.Named(hub, "namespaces")
+			return hubcli.CompleteNames(hub, "namespaces")
 		case f.Name == "karmada-context":
 			return hubcli.Contexts(hub, "kubeconfig")
 		case f.Name == "cluster-context":

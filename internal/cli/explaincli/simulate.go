@@ -103,7 +103,7 @@ func (s *simulation) run(cmd *cobra.Command, hub *hubcli.HubFlags) error {
 	if s.output == "json" {
 		err = hubcli.WriteJSON(cmd.OutOrStdout(), report)
 	} else {
-		out, flush := hubcli.Painted(cmd)
+		out, flush := hubcli.ColoredOutput(cmd)
 		err = report.Print(out, s.all)
 		flush()
 	}

@@ -78,7 +78,7 @@ not applied are listed with the reason and the next step, and failovers with wha
 			if output == "json" {
 				err = hubcli.WriteJSON(cmd.OutOrStdout(), h)
 			} else {
-				out, flush := hubcli.Painted(cmd)
+				out, flush := hubcli.ColoredOutput(cmd)
 				err = h.print(out)
 				flush()
 			}
@@ -340,7 +340,7 @@ func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool
 		p.Next = "a hub that has just started needs a few seconds; otherwise look at the hub's log (docs/logs.md)"
 		return p, false
 	case err != nil:
-		p.Detail, p.Next = "not responding: "+hubcli.Cause(err, hubcli.AskTimeout),
+		p.Detail, p.Next = "not responding: "+hubcli.NoResponseCause(err, hubcli.AskTimeout),
 			"start the hub, or name another kubeconfig; the hub's log has the reason why it ended (docs/logs.md)"
 		return p, false
 	}

@@ -55,7 +55,7 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 				ctx, cancel := context.WithTimeout(ctx, hubcli.RequestTimeout)
 				defer cancel()
 				// Orphans that were found are correct despite an error; this user may not be allowed to list all.
-				found, _ := membercli.OrphansOf(ctx, config, []string{cluster})
+				found, _ := membercli.FindOrphans(ctx, config, []string{cluster})
 				for i := range found {
 					names = append(names, found[i].Object())
 				}
@@ -72,7 +72,7 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 			if output != "" {
 				return hubcli.WriteAs(cmd.OutOrStdout(), output, answer)
 			}
-			out, flush := hubcli.Painted(cmd)
+			out, flush := hubcli.ColoredOutput(cmd)
 			defer flush()
 			return answer.Write(out)
 		},

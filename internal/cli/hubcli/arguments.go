@@ -55,8 +55,8 @@ func (q Quick) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
 // ToRESTMapper understands plurals, short names and kinds of the place.
 func (q Quick) ToRESTMapper() (meta.RESTMapper, error) { return MapperOf(q.ToDiscoveryClient()) }
 
-// Silent runs a completion of kubectl's, which may end the process when something fails.
-func Silent(hub *HubFlags, of func(cmdutil.Factory) cobra.CompletionFunc) cobra.CompletionFunc {
+// KubectlCompletion runs a completion of kubectl's, which may end the process when something fails.
+func KubectlCompletion(hub *HubFlags, of func(cmdutil.Factory) cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) (found []string, directive cobra.ShellCompDirective) {
 		q := Quick{hub, completedIn(cmd)}
 		directive = cobra.ShellCompDirectiveNoFileComp
@@ -82,13 +82,13 @@ func completedIn(cmd *cobra.Command) string {
 
 // OneOfHub completes KIND NAME and KIND/NAME, once.
 func OneOfHub(hub *HubFlags) cobra.CompletionFunc {
-	return Silent(hub, func(f cmdutil.Factory) cobra.CompletionFunc {
+	return KubectlCompletion(hub, func(f cmdutil.Factory) cobra.CompletionFunc {
 		return completion.SpecifiedResourceTypeAndNameNoRepeatCompletionFunc(f, nil)
 	})
 }
 
-// Named completes names of one kind, several separated by commas.
-func Named(hub *HubFlags, kind string) cobra.CompletionFunc {
+// CompleteNames completes names of one kind, several separated by commas.
+func CompleteNames(hub *HubFlags, kind string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		before, last := "", word
 		if i := strings.LastIndex(word, ","); i >= 0 {
@@ -96,7 +96,7 @@ func Named(hub *HubFlags, kind string) cobra.CompletionFunc {
 		}
 		given := strings.Split(before, ",")
 		onHub := &cobra.Command{} // ignores --cluster
-		all, directive := Silent(hub, func(f cmdutil.Factory) cobra.CompletionFunc {
+		all, directive := KubectlCompletion(hub, func(f cmdutil.Factory) cobra.CompletionFunc {
 			return completion.ResourceNameCompletionFunc(f, kind)
 		})(onHub, nil, last)
 		var found []string

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Answers returns the terminal that a user can answer on; nil if there is none.
-func Answers(cmd *cobra.Command) io.Reader {
+// ConfirmationInput returns the terminal that a user can answer on; nil if there is none.
+func ConfirmationInput(cmd *cobra.Command) io.Reader {
 	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 		return in
 	}

@@ -230,7 +230,8 @@ func (h *HubFlags) ClientOfAll() (client.WithWatch, meta.RESTMapper, error) {
 	return c, mapper, err
 }
 
-func Joined(ctx context.Context, hub client.Reader, name string) (*clusterv1alpha1.Cluster, error) {
+// GetCluster returns a cluster of the fleet.
+func GetCluster(ctx context.Context, hub client.Reader, name string) (*clusterv1alpha1.Cluster, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := hub.Get(ctx, types.NamespacedName{Name: name}, cluster)
 	if apierrors.IsNotFound(err) {

@@ -73,8 +73,8 @@ type Painter struct {
 	columns map[int]string
 }
 
-// Painted returns the standard output of a command, in color if wanted. flush writes an incomplete last line.
-func Painted(cmd *cobra.Command) (out *Painter, flush func()) {
+// ColoredOutput returns the standard output of a command, in color if wanted. flush writes an incomplete last line.
+func ColoredOutput(cmd *cobra.Command) (out *Painter, flush func()) {
 	p := &Painter{Out: cmd.OutOrStdout(), On: Colors(cmd, cmd.OutOrStdout())}
 	return p, p.Flush
 }

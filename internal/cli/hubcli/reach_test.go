@@ -16,7 +16,7 @@ func TestCauseOfAFailedConnection(t *testing.T) {
 			IsTemporary: true},
 		"connection refused": syscall.ECONNREFUSED,
 	} {
-		if got := Cause(&url.Error{Op: "Get", URL: "https://hub", Err: err}, 5*time.Second); got != want {
+		if got := NoResponseCause(&url.Error{Op: "Get", URL: "https://hub", Err: err}, 5*time.Second); got != want {
 			t.Errorf("%v is told as %q, want %q", err, got, want)
 		}
 	}

@@ -302,7 +302,7 @@ func (a addons) namespaced(gvk schema.GroupVersionKind) (is, known bool) {
 // known returns an error that names the clusters that are not in the fleet.
 func (a addons) known(ctx context.Context, clusters []string) error {
 	for _, name := range clusters {
-		if _, err := hubcli.Joined(ctx, a.client, name); err != nil {
+		if _, err := hubcli.GetCluster(ctx, a.client, name); err != nil {
 			return err
 		}
 	}

@@ -119,7 +119,7 @@ func (a *adoption) run(ctx context.Context, w migration.Workload) error {
 // hub, as the hub's user.
 func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config, name string,
 	flags *hubcli.MemberFlags) (*rest.Config, error) {
-	if _, err := hubcli.Joined(ctx, hub, name); err != nil {
+	if _, err := hubcli.GetCluster(ctx, hub, name); err != nil {
 		return nil, err
 	}
 	var config *rest.Config

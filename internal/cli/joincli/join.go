@@ -62,7 +62,7 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 			if config, err := hub.ToRESTConfig(); err == nil {
 				j.HubAddress = config.Host
 				j.orphans = func(ctx context.Context) ([]membercli.Orphan, error) {
-					return membercli.OrphansIn(ctx, config, j.Endpoint.Config, j.Name)
+					return membercli.FindClusterOrphans(ctx, config, j.Endpoint.Config, j.Name)
 				}
 			}
 			return j.Run(cmd.Context())
@@ -269,9 +269,9 @@ func Unreachable(name, host string, err error) error {
 	case errors.As(err, &status):
 		return &hubcli.Sentence{Text: fmt.Sprintf("cluster %q at %s responds, but not as a healthy cluster: %s; check the cluster, --cluster-kubeconfig and --cluster-context", name, host, err), Err: err}
 	case member.Untrusted(err):
-		return &hubcli.Sentence{Text: fmt.Sprintf("the certificate of cluster %q at %s is not trusted: %s; check certificate-authority-data and tls-server-name in --cluster-kubeconfig", name, host, hubcli.Cause(err, hubcli.RequestTimeout)), Err: err}
+		return &hubcli.Sentence{Text: fmt.Sprintf("the certificate of cluster %q at %s is not trusted: %s; check certificate-authority-data and tls-server-name in --cluster-kubeconfig", name, host, hubcli.NoResponseCause(err, hubcli.RequestTimeout)), Err: err}
 	}
-	return &hubcli.Sentence{Text: fmt.Sprintf("cluster %q at %s is not responding: %s; check that it is running and reachable from this machine, and --cluster-kubeconfig and --cluster-context", name, host, hubcli.Cause(err, hubcli.RequestTimeout)), Err: err}
+	return &hubcli.Sentence{Text: fmt.Sprintf("cluster %q at %s is not responding: %s; check that it is running and reachable from this machine, and --cluster-kubeconfig and --cluster-context", name, host, hubcli.NoResponseCause(err, hubcli.RequestTimeout)), Err: err}
 }
 
 // denial returns the API server's reason for a forbidden request.
@@ -284,7 +284,7 @@ func denial(err error) string {
 	if errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Kind == "") {
 		return "the credentials are missing, or their user may not read the API"
 	}
-	return hubcli.Cause(err, hubcli.RequestTimeout)
+	return hubcli.NoResponseCause(err, hubcli.RequestTimeout)
 }
 
 // account creates a service account in the member, and a token of it.

@@ -40,7 +40,7 @@ not tolerate it, or no longer, leaves once another cluster has a replacement. to
 			if len(args) == 0 {
 				return []string{"clusters"}, cobra.ShellCompDirectiveNoFileComp
 			}
-			return hubcli.Named(hub, "clusters.cluster.karmada.io")(cmd, args[1:], word)
+			return hubcli.CompleteNames(hub, "clusters.cluster.karmada.io")(cmd, args[1:], word)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, taints, err := taintArguments(args)
@@ -104,7 +104,7 @@ func cordoning(hub *hubcli.HubFlags, verb, short, long string, edit taint.Edit) 
 		Use: verb + " NAME...", Short: short, Long: long,
 		Example:           "  argosy " + verb + " eu\n  argosy " + verb + " eu us --dry-run",
 		Args:              hubcli.SomeArgs("the name of a cluster"),
-		ValidArgsFunction: hubcli.Named(hub, "clusters.cluster.karmada.io"),
+		ValidArgsFunction: hubcli.CompleteNames(hub, "clusters.cluster.karmada.io"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return t.changeAll(cmd, hub, args, func(name string) error {
 				changed, err := t.edit(cmd.Context(), name, func(taints []corev1.Taint) ([]corev1.Taint, error) {

@@ -84,14 +84,14 @@ and its objects stay in the cluster.`,
 func (u *unjoin) command(hub *hubcli.HubFlags, cmd *cobra.Command) *cobra.Command {
 	flags := &hubcli.MemberFlags{}
 	cmd.Args, cmd.ValidArgsFunction = hubcli.OneArg("the name of the cluster"),
-		hubcli.FirstArgument(hubcli.Named(hub, "clusters.cluster.karmada.io"))
+		hubcli.FirstArgument(hubcli.CompleteNames(hub, "clusters.cluster.karmada.io"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		u.name, u.namespace, u.out, u.colors = args[0], flags.Namespace, cmd.OutOrStdout(), hubcli.Colors(cmd,
 			cmd.OutOrStdout())
 		if strings.Contains(cmd.Root().Use, "karmada") { // scripts for karmadactl do not know these flags
 			u.yes, u.dead = true, true
 		}
-		u.answers = hubcli.Answers(cmd)
+		u.answers = hubcli.ConfirmationInput(cmd)
 		if u.wait <= 0 {
 			return fmt.Errorf("--wait is %s and must be a positive duration", u.wait)
 		}
@@ -116,7 +116,7 @@ func (u *unjoin) command(hub *hubcli.HubFlags, cmd *cobra.Command) *cobra.Comman
 		if config, err := hub.ToRESTConfig(); err == nil && !u.pull {
 			u.probe = func(ctx context.Context) error { return hubcli.Responds(ctx, config, u.name) }
 			u.orphans = func(ctx context.Context) ([]membercli.Orphan, error) {
-				return membercli.OrphansOf(ctx, config, []string{u.name})
+				return membercli.FindOrphans(ctx, config, []string{u.name})
 			}
 		}
 		return u.run(cmd.Context())
@@ -163,7 +163,7 @@ type unjoin struct {
 }
 
 func (u *unjoin) run(ctx context.Context) error {
-	cluster, err := hubcli.Joined(ctx, u.hub, u.name)
+	cluster, err := hubcli.GetCluster(ctx, u.hub, u.name)
 	if apierrors.IsNotFound(err) && u.member != nil {
 		return u.removeLeftover(ctx, err)
 	}
@@ -499,7 +499,7 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	why, err := u.deletionWaitsFor(ctx)
 	if err != nil {
 		return fmt.Errorf("cluster %q is not removed after %s, and the objects that it waits for cannot be listed: %s; "+
-			"the removal continues in the background", u.name, u.wait, hubcli.Cause(err, hubcli.RequestTimeout))
+			"the removal continues in the background", u.name, u.wait, hubcli.NoResponseCause(err, hubcli.RequestTimeout))
 	}
 	if !u.force {
 		return fmt.Errorf("cluster %q is not removed after %s: %s; the removal continues in the background; --force does not wait for it", u.name, u.wait, why)

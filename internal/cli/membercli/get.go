@@ -63,7 +63,7 @@ func NewGet(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Com
 		argosy get failovers`
 	kubectl := cmd.Run
 	cmd.Run = nil
-	cmd.ValidArgsFunction = hubcli.Silent(hub, completion.ResourceTypeAndNameCompletionFunc)
+	cmd.ValidArgsFunction = hubcli.KubectlCompletion(hub, completion.ResourceTypeAndNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		output, _ := cmd.Flags().GetString("output")
 		if output == "" || output == "wide" {

@@ -73,7 +73,7 @@ func TestOnlyTheTableOfClustersIsOurs(t *testing.T) {
 		"clusters.cluster.karmada.io --sort-by .x": false,
 	} {
 		hub := &hubcli.HubFlags{}
-		cmd := NewGet(hub, Std)
+		cmd := NewGet(hub, StdStreams)
 		hub.Bind(cmd.Flags())
 		cmd.Flags().String("color", "auto", "")
 		if err := cmd.Flags().Parse(strings.Fields(line)); err != nil {

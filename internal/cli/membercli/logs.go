@@ -49,7 +49,7 @@ KIND/NAME means all pods of the workload, each line with its pod; clusters witho
 		"print the logs of all clusters, each line prefixed with its cluster")
 	kubectl := cmd.Run
 	cmd.Run = nil
-	cmd.ValidArgsFunction = hubcli.Silent(hub, completion.PodResourceNameAndContainerCompletionFunc)
+	cmd.ValidArgsFunction = hubcli.KubectlCompletion(hub, completion.PodResourceNameAndContainerCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !where.all && len(where.Clusters) == 0 {
 			return errors.New("name the cluster with --cluster, or use --all-clusters: pods run in member clusters")

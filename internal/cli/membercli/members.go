@@ -33,8 +33,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
-// Std are the streams of kubectl's verbs.
-var Std = genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+// StdStreams are the streams of kubectl's verbs.
+var StdStreams = genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 
 // place is the hub, or a member through the hub's proxy. Like HubFlags it is the client factory of kubectl's verbs.
 type place struct {
@@ -102,15 +102,15 @@ func (p *place) answers(ctx context.Context) error {
 		return err
 	}
 	err = d.RESTClient().Get().AbsPath(proxy.Path(p.Cluster) + "/version").Do(ctx).Error()
-	if apierrors.IsServiceUnavailable(err) || apierrors.IsForbidden(err) && AboutClusters(err) != nil {
+	if apierrors.IsServiceUnavailable(err) || apierrors.IsForbidden(err) && ClusterErrorDetails(err) != nil {
 		return err
 	}
 	return nil
 }
 
-// AboutClusters returns the details of an API error from the hub about a Cluster; nil if the error is from the member
-// about its objects.
-func AboutClusters(err error) *metav1.StatusDetails {
+// ClusterErrorDetails returns the details of an API error from the hub about a Cluster; nil if the error is from the
+// member about its objects.
+func ClusterErrorDetails(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return nil
@@ -258,7 +258,7 @@ func inOne(cmd *cobra.Command, hub *hubcli.HubFlags, in *place) *cobra.Command {
 	where.Bind(cmd, ScopeHub, ScopeMembers)
 	kubectl := cmd.Run
 	cmd.Run = nil
-	cmd.ValidArgsFunction = hubcli.Silent(hub, completion.PodResourceNameCompletionFunc)
+	cmd.ValidArgsFunction = hubcli.KubectlCompletion(hub, completion.PodResourceNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		at, err := where.onePlace(cmd.Context(), hub)
 		if err != nil {
@@ -283,7 +283,7 @@ func NewDescribe(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobr
   argosy describe deployment web -n shop -s members`
 	where.Bind(cmd, ScopeHub, ScopeMembers, ScopeAll)
 	cmd.Run = nil
-	cmd.ValidArgsFunction = hubcli.Silent(hub, completion.ResourceTypeAndNameCompletionFunc)
+	cmd.ValidArgsFunction = hubcli.KubectlCompletion(hub, completion.ResourceTypeAndNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		places, err := where.Places(cmd.Context(), hub, false)
 		if err != nil {
@@ -380,7 +380,7 @@ func (p *place) lacks(err error) bool {
 	if errors.As(err, &several) {
 		return !slices.ContainsFunc(several.Errors(), func(err error) bool { return !p.lacks(err) })
 	}
-	if about := AboutClusters(err); about != nil && p.Cluster != "" {
+	if about := ClusterErrorDetails(err); about != nil && p.Cluster != "" {
 		return false
 	}
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || errors.As(err, new(*notServedError))

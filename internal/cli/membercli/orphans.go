@@ -84,16 +84,16 @@ var transient = map[schema.GroupResource]bool{{Resource: "events"}: true,
 	{Group: "coordination.k8s.io", Resource: "leases"}: true, {Resource: "componentstatuses"}: true,
 	{Group: "metrics.k8s.io", Resource: "pods"}: true}
 
-// OrphansOf lists the metadata of objects with the labels of the hub in members, and returns those without a Work. An
+// FindOrphans lists the metadata of objects with the labels of the hub in members, and returns those without a Work. An
 // error names the clusters that could not be listed completely; the returned orphans are correct anyway.
-func OrphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]Orphan, error) {
+func FindOrphans(ctx context.Context, hub *rest.Config, clusterNames []string) ([]Orphan, error) {
 	var mu sync.Mutex
 	var all []Orphan
 	var failed []error
 	var asking sync.WaitGroup
 	for _, cluster := range clusterNames {
 		asking.Go(func() {
-			found, err := OrphansIn(ctx, hub, proxy.Config(hub, cluster), cluster)
+			found, err := FindClusterOrphans(ctx, hub, proxy.Config(hub, cluster), cluster)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, found...)
@@ -110,8 +110,8 @@ func OrphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]
 	return all, errors.Join(failed...)
 }
 
-// OrphansIn returns the orphans of one cluster, which through reaches.
-func OrphansIn(ctx context.Context, hub, through *rest.Config, cluster string) ([]Orphan, error) {
+// FindClusterOrphans returns the orphans of one cluster, which through reaches.
+func FindClusterOrphans(ctx context.Context, hub, through *rest.Config, cluster string) ([]Orphan, error) {
 	through = rest.CopyConfig(through)
 	through.QPS, through.WarningHandler = -1, rest.NoWarnings{} // deprecated kinds are no choice of the user
 	d, err := discovery.NewDiscoveryClientForConfig(through)
@@ -352,7 +352,7 @@ func (f *orphanFlags) find(ctx context.Context, hub *hubcli.HubFlags, kind, name
 			asked = append(asked, fleet[i].Name)
 		}
 	}
-	all, err := OrphansOf(ctx, config, asked)
+	all, err := FindOrphans(ctx, config, asked)
 	return slices.DeleteFunc(all, func(o Orphan) bool {
 		return hub.Namespace != "" && o.Namespace != hub.Namespace || name != "" && o.Name != name || kind != "" &&
 			!IsKind(kind, o)

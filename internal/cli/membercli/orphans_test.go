@@ -153,7 +153,7 @@ func TestForgedFormerNamesHideNoOrphan(t *testing.T) {
 			}
 			notes := &noted{}
 			config.WarningHandler = notes
-			found, err := OrphansOf(t.Context(), config, []string{"eu"})
+			found, err := FindOrphans(t.Context(), config, []string{"eu"})
 			if err != nil || len(found) != 1+tc.listed || found[len(found)-1].Name != "left" {
 				t.Errorf("got %v (%v), want the orphan of the cluster and %d of former names", found, err, tc.listed)
 			}
@@ -255,7 +255,7 @@ func TestTheObjectOfARunThatEndedIsNoOrphan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := OrphansOf(t.Context(), config, []string{"eu"})
+			found, err := FindOrphans(t.Context(), config, []string{"eu"})
 			if err != nil || (len(found) > 0) != c.orphan {
 				t.Errorf("got %v (%v), want an orphan: %t", found, err, c.orphan)
 			}

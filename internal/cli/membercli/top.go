@@ -37,7 +37,7 @@ for a new pod. Clusters that do not respond or have no metrics-server are named,
   argosy top pods -A -C eu,us --sort-by memory
   argosy top pods -l app=web -n shop --containers`)
 	podCmd.Short = "Show the CPU and memory that pods of member clusters use"
-	podCmd.ValidArgsFunction = hubcli.Silent(hub, completion.PodResourceNameCompletionFunc)
+	podCmd.ValidArgsFunction = hubcli.KubectlCompletion(hub, completion.PodResourceNameCompletionFunc)
 	podCmd.Flags().BoolVarP(&pods.allNamespaces, "all-namespaces", "A", false, "show pods of all namespaces")
 	podCmd.Flags().BoolVar(&pods.containers, "containers", false, "show a row for each container")
 	podCmd.Flags().BoolVar(&pods.sum, "sum", false, "add a row with the sum to the table")

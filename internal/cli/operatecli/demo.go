@@ -49,7 +49,7 @@ CloneSet: claimed, scheduled, applied in each member, ready, and its status aggr
 Everything is in a temporary folder, which is deleted when the command ends.`,
 		Args: hubcli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, flush := hubcli.Painted(cmd)
+			out, flush := hubcli.ColoredOutput(cmd)
 			defer flush()
 			d.out, d.steps = out, hubcli.NewSteps(cmd.OutOrStdout(), out.On)
 			return d.run(cmd.Context())

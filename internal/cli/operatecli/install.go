@@ -53,7 +53,7 @@ this command did not write, or that were changed since, are replaced only with -
 			if o.Completions, err = completions(cmd.Root()); err != nil {
 				return err
 			}
-			o.Confirm = func() error { return confirmInstall(o.Root, yes, hubcli.Answers(cmd), cmd.OutOrStdout()) }
+			o.Confirm = func() error { return confirmInstall(o.Root, yes, hubcli.ConfirmationInput(cmd), cmd.OutOrStdout()) }
 			return install.Install(o, cmd.OutOrStdout())
 		},
 	}
@@ -152,7 +152,7 @@ backups cannot be read. It asks for confirmation on a terminal; elsewhere use --
 			if purge {
 				r.Purge = server.Purge
 				r.Confirm = func(dir string) error {
-					in := hubcli.Answers(cmd)
+					in := hubcli.ConfirmationInput(cmd)
 					switch {
 					case yes:
 						return nil

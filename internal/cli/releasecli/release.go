@@ -52,7 +52,8 @@ func (r *releases) reader() *why.ReleaseReader {
 func (r *releases) connect(cmd *cobra.Command, hub *hubcli.HubFlags) error {
 	var err error
 	r.client, r.mapper, err = hub.ClientOfAll()
-	r.namespace, r.answers, r.live = hub.NamespaceOrDefault(), hubcli.Answers(cmd), hubcli.IsTerminal(cmd.OutOrStdout())
+	r.namespace, r.answers = hub.NamespaceOrDefault(), hubcli.ConfirmationInput(cmd)
+	r.live = hubcli.IsTerminal(cmd.OutOrStdout())
 	r.now = time.Now
 	return err
 }
@@ -101,7 +102,7 @@ and stop it or go back. A Release does not write the template of the workload. S
 // nameOfRelease takes and completes the name of a release.
 func nameOfRelease(cmd *cobra.Command, hub *hubcli.HubFlags) *cobra.Command {
 	cmd.Args = hubcli.OneArg("the name of a release")
-	cmd.ValidArgsFunction = hubcli.FirstArgument(hubcli.Named(hub, "releases.release.argosy.io"))
+	cmd.ValidArgsFunction = hubcli.FirstArgument(hubcli.CompleteNames(hub, "releases.release.argosy.io"))
 	return cmd
 }
 
@@ -114,7 +115,7 @@ func releaseRun(hub *hubcli.HubFlags, run func(ctx context.Context, r *releases,
 		if err := r.connect(cmd, hub); err != nil {
 			return err
 		}
-		out, flush := hubcli.Painted(cmd)
+		out, flush := hubcli.ColoredOutput(cmd)
 		defer flush()
 		r.out = out
 		return run(cmd.Context(), r, args[0])
@@ -149,8 +150,8 @@ func (d *draft) bind(cmd *cobra.Command, hub *hubcli.HubFlags) {
 	flags.StringVarP(&d.file, "filename", "f", "", "file with a ReleaseStrategy for this release alone")
 	flags.StringVar(&d.revision, "revision", "",
 		"ReleaseRevision to release, such as an earlier one (default: what the template has now)")
-	_ = cmd.RegisterFlagCompletionFunc("strategy", hubcli.Named(hub, "releasestrategies.release.argosy.io"))
-	_ = cmd.RegisterFlagCompletionFunc("revision", hubcli.Named(hub, "releaserevisions.release.argosy.io"))
+	_ = cmd.RegisterFlagCompletionFunc("strategy", hubcli.CompleteNames(hub, "releasestrategies.release.argosy.io"))
+	_ = cmd.RegisterFlagCompletionFunc("revision", hubcli.CompleteNames(hub, "releaserevisions.release.argosy.io"))
 }
 
 // check refuses flags that exclude each other. Cobra's own check would define the flags of Kubernetes' libraries first.

@@ -63,7 +63,7 @@ func (q *historyQuery) bind(cmd *cobra.Command, hub *hubcli.HubFlags, flags ...s
 		}
 	}
 	if slices.Contains(flags, "cluster") {
-		_ = cmd.RegisterFlagCompletionFunc("cluster", hubcli.Named(hub, "clusters.cluster.karmada.io"))
+		_ = cmd.RegisterFlagCompletionFunc("cluster", hubcli.CompleteNames(hub, "clusters.cluster.karmada.io"))
 	}
 }
 
@@ -183,7 +183,7 @@ func historyRun(hub *hubcli.HubFlags, q *historyQuery, run func(ctx context.Cont
 		if err != nil {
 			return err
 		}
-		out, flush := hubcli.Painted(cmd)
+		out, flush := hubcli.ColoredOutput(cmd)
 		defer flush()
 		return run(cmd.Context(), config, params, args, out)
 	}
@@ -206,7 +206,7 @@ show what happened in it. See docs/release-history.md.`,
 			}
 			return hubcli.OneArg("the name of a release")(cmd, args)
 		},
-		ValidArgsFunction: hubcli.FirstArgument(hubcli.Named(hub, "releases.release.argosy.io")),
+		ValidArgsFunction: hubcli.FirstArgument(hubcli.CompleteNames(hub, "releases.release.argosy.io")),
 	}
 	cmd.RunE = historyRun(hub, q, func(ctx context.Context, config *rest.Config, params url.Values, args []string,
 		out io.Writer) error {

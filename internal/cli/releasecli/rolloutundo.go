@@ -64,7 +64,7 @@ such as from Git, revert it there too: the tool would apply the change again.`,
 		Args:              hubcli.OneObject("cloneset web"),
 		ValidArgsFunction: hubcli.OneOfHub(hub),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			u.answers = hubcli.Answers(cmd)
+			u.answers = hubcli.ConfirmationInput(cmd)
 			return rollingRun(hub, func(ctx context.Context, r *rolling) error { return r.undo(ctx, u) })(cmd, args)
 		},
 	}
@@ -80,7 +80,7 @@ func rollingRun(hub *hubcli.HubFlags, run func(context.Context, *rolling) error)
 	return func(cmd *cobra.Command, args []string) error {
 		r := &rolling{}
 		kind, name := hubcli.ObjectOf(args)
-		out, flush := hubcli.Painted(cmd)
+		out, flush := hubcli.ColoredOutput(cmd)
 		defer flush()
 		r.out = out
 		if err := r.find(cmd.Context(), hub, kind, name); err != nil {
