@@ -37,8 +37,8 @@ func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization,
 		}
 		var both []string
 		for _, o := range operations(&other.Spec.Customizations) {
-			if slices.ContainsFunc(rules, func(mine operation) bool { return mine.operation == o.operation }) {
-				both = append(both, o.name)
+			if slices.ContainsFunc(rules, func(mine operation) bool { return mine.of.Operation == o.of.Operation }) {
+				both = append(both, o.of.Field)
 			}
 		}
 		if len(both) > 0 {

@@ -12,13 +12,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
-// operation is one member of CustomizationRules, if it is set.
+// operation is one member of CustomizationRules that is set.
 type operation struct {
-	name      string // of the member
-	operation configv1alpha1.InterpreterOperation
-	rule      *configv1alpha1.OperationRule
+	of script.Operation
+	pathUse
+	rule *configv1alpha1.OperationRule
 	// lists are fields that stand in place of one jsonPath.
 	lists []list
+}
+
+// pathUse is what an operation can do with a path.
+type pathUse struct {
 	// judge returns what is wrong with a path for the operation; empty if nothing. It is nil for operations that one path
 	// cannot express; then instead has the advice.
 	judge   func(jsonpath.Path) string
@@ -33,51 +37,43 @@ type list struct {
 	kind  jsonpath.Kind
 }
 
+var pathUses = map[configv1alpha1.InterpreterOperation]pathUse{
+	configv1alpha1.InterpreterOperationRetain:           {judge: keepable, kind: jsonpath.Anything},
+	configv1alpha1.InterpreterOperationInterpretReplica: {judge: anywhere, kind: jsonpath.Whole},
+	configv1alpha1.InterpreterOperationInterpretComponent: {
+		instead: "components cannot be read from a single field: define function GetComponents(obj) in luaScript"},
+	configv1alpha1.InterpreterOperationReviseReplica:   {judge: writable, kind: jsonpath.Whole},
+	configv1alpha1.InterpreterOperationInterpretStatus: {judge: ofStatus, kind: jsonpath.Anything},
+	configv1alpha1.InterpreterOperationAggregateStatus: {judge: inStatus,
+		instead: "specify how the clusters' values are aggregated: list the fields in jsonPaths.sum, jsonPaths.max or jsonPaths.last"},
+	configv1alpha1.InterpreterOperationInterpretHealth: {judge: anywhere, kind: jsonpath.Anything},
+	configv1alpha1.InterpreterOperationInterpretDependency: {
+		instead: "dependencies cannot be read from a single field: define function GetDependencies(desiredObj) in luaScript"},
+}
+
 func operations(r *configv1alpha1.CustomizationRules) []operation {
 	var all []operation
-	add := func(o operation) {
-		if o.rule != nil {
-			all = append(all, o)
+	for _, o := range script.Operations {
+		rule := o.Rule(r)
+		if rule == nil {
+			continue
 		}
-	}
-	if rule := r.Retention; rule != nil {
-		add(operation{name: "retention", operation: configv1alpha1.InterpreterOperationRetain, rule: &rule.OperationRule,
-			lists: []list{{"jsonPaths", rule.JSONPaths, jsonpath.Anything}}, judge: keepable, kind: jsonpath.Anything})
-	}
-	add(operation{name: "replicaResource", operation: configv1alpha1.InterpreterOperationInterpretReplica,
-		rule:  r.ReplicaResource,
-		judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Whole})
-	add(operation{name: "componentResource", operation: configv1alpha1.InterpreterOperationInterpretComponent,
-		rule:    r.ComponentResource,
-		instead: "components cannot be read from a single field: define function GetComponents(obj) in luaScript"})
-	add(operation{name: "replicaRevision", operation: configv1alpha1.InterpreterOperationReviseReplica,
-		rule:  r.ReplicaRevision,
-		judge: writable, kind: jsonpath.Whole})
-	add(operation{name: "statusReflection", operation: configv1alpha1.InterpreterOperationInterpretStatus,
-		rule:  r.StatusReflection,
-		judge: ofStatus, kind: jsonpath.Anything})
-	if rule := r.StatusAggregation; rule != nil {
-		o := operation{name: "statusAggregation", operation: configv1alpha1.InterpreterOperationAggregateStatus,
-			rule: &rule.OperationRule, judge: inStatus,
-			instead: "specify how the clusters' values are aggregated: list the fields in jsonPaths.sum, jsonPaths.max or jsonPaths.last"}
-		if p := rule.JSONPaths; p != nil {
-			o.lists = []list{{"jsonPaths.sum", p.Sum, jsonpath.Number}, {"jsonPaths.max", p.Max, jsonpath.Anything},
-				{"jsonPaths.last", p.Last, jsonpath.Anything}}
+		set := operation{of: o, pathUse: pathUses[o.Operation], rule: rule}
+		switch p := r.StatusAggregation; {
+		case o.Operation == configv1alpha1.InterpreterOperationRetain:
+			set.lists = []list{{"jsonPaths", r.Retention.JSONPaths, jsonpath.Anything}}
+		case o.Operation == configv1alpha1.InterpreterOperationAggregateStatus && p.JSONPaths != nil:
+			set.lists = []list{{"jsonPaths.sum", p.JSONPaths.Sum, jsonpath.Number},
+				{"jsonPaths.max", p.JSONPaths.Max, jsonpath.Anything}, {"jsonPaths.last", p.JSONPaths.Last, jsonpath.Anything}}
 		}
-		add(o)
+		all = append(all, set)
 	}
-	if rule := r.HealthInterpretation; rule != nil {
-		add(operation{name: "healthInterpretation", operation: configv1alpha1.InterpreterOperationInterpretHealth,
-			rule:  &rule.OperationRule,
-			judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Anything})
-	}
-	add(operation{name: "dependencyInterpretation", operation: configv1alpha1.InterpreterOperationInterpretDependency,
-		rule:    r.DependencyInterpretation,
-		instead: "dependencies cannot be read from a single field: define function GetDependencies(desiredObj) in luaScript"})
 	return all
 }
 
 // What a field is good for.
+
+func anywhere(jsonpath.Path) string { return "" }
 
 func writable(p jsonpath.Path) string {
 	for _, root := range []string{"apiVersion", "kind", "metadata", "status"} {
@@ -122,7 +118,7 @@ func Customization(c *configv1alpha1.ResourceInterpreterCustomization,
 	rules := &c.Spec.Customizations
 	errs := target(c.Spec.Target, field.NewPath("spec", "target"))
 	for _, o := range operations(rules) {
-		errs = append(errs, operationRule(o, path.Child(o.name))...)
+		errs = append(errs, operationRule(o, path.Child(o.of.Field))...)
 	}
 	if h := rules.HealthInterpretation; h != nil && (h.Expected != "") != (h.JSONPath != "") {
 		errs = append(errs, field.Required(path.Child("healthInterpretation"), "jsonPath and expected must be set together"))
@@ -133,13 +129,13 @@ func Customization(c *configv1alpha1.ResourceInterpreterCustomization,
 		}
 		taken := map[configv1alpha1.InterpreterOperation]bool{}
 		for _, o := range operations(&other.Spec.Customizations) {
-			taken[o.operation] = true
+			taken[o.of.Operation] = true
 		}
 		for _, o := range operations(rules) {
 			// Dependencies of several customizations are joined.
-			if taken[o.operation] && o.operation != configv1alpha1.InterpreterOperationInterpretDependency {
-				errs = append(errs, field.Forbidden(path.Child(o.name), fmt.Sprintf(
-					"conflicting with InterpreterOperation(%s) of existing ResourceInterpreterCustomization(%s)", o.operation,
+			if taken[o.of.Operation] && o.of.Operation != configv1alpha1.InterpreterOperationInterpretDependency {
+				errs = append(errs, field.Forbidden(path.Child(o.of.Field), fmt.Sprintf(
+					"conflicting with InterpreterOperation(%s) of existing ResourceInterpreterCustomization(%s)", o.of.Operation,
 					other.Name)))
 			}
 		}
@@ -173,7 +169,7 @@ func CustomizationPaths(c *configv1alpha1.ResourceInterpreterCustomization, sche
 		}
 	}
 	for _, o := range operations(&c.Spec.Customizations) {
-		path := field.NewPath("spec", "customizations", o.name)
+		path := field.NewPath("spec", "customizations", o.of.Field)
 		if o.rule.JSONPath != "" {
 			check(path.Child("jsonPath"), o.rule.JSONPath, o.kind)
 		}
@@ -248,7 +244,7 @@ func operationRule(o operation, path *field.Path) field.ErrorList {
 	if o.rule.LuaScript != "" {
 		if err := script.Check(o.rule.LuaScript); err != nil {
 			errs = append(errs, field.Invalid(path.Child("luaScript"), field.OmitValueType{},
-				fmt.Sprintf("%s: %v", o.name, err)))
+				fmt.Sprintf("%s: %v", o.of.Field, err)))
 		}
 	}
 	return errs

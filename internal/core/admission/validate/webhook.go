@@ -11,22 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
 // contextVersion is the version of ResourceInterpreterContext that we send.
 const contextVersion = "v1alpha1"
 
-var interpreterOperations = []configv1alpha1.InterpreterOperation{
-	configv1alpha1.InterpreterOperationAll,
-	configv1alpha1.InterpreterOperationInterpretReplica,
-	configv1alpha1.InterpreterOperationInterpretComponent,
-	configv1alpha1.InterpreterOperationInterpretDependency,
-	configv1alpha1.InterpreterOperationReviseReplica,
-	configv1alpha1.InterpreterOperationRetain,
-	configv1alpha1.InterpreterOperationAggregateStatus,
-	configv1alpha1.InterpreterOperationInterpretStatus,
-	configv1alpha1.InterpreterOperationInterpretHealth,
-}
+// interpreterOperations are the operations of rules.
+var interpreterOperations = func() []configv1alpha1.InterpreterOperation {
+	all := []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationAll}
+	for _, o := range script.Operations {
+		all = append(all, o.Operation)
+	}
+	return all
+}()
 
 // WebhookConfiguration validates the registration of interpreter webhooks.
 func WebhookConfiguration(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) field.ErrorList {
