@@ -49,10 +49,7 @@ func check(cmd *cobra.Command, sources []source, all []customizationFile, machin
 	if err := definitions(set, sources); err != nil {
 		return err
 	}
-	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
-	for i, c := range all {
-		objects[i] = c.object
-	}
+	objects := objectsOf(all)
 	failed := 0
 	results := make([]checked, 0, len(all))
 	for _, c := range all {
@@ -148,10 +145,7 @@ func printChecked(out io.Writer, r checked) {
 
 // invalid returns the problems that keep an edited file from being taken.
 func invalid(all []customizationFile) error {
-	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
-	for i, c := range all {
-		objects[i] = c.object
-	}
+	objects := objectsOf(all)
 	var problems []error
 	for _, c := range all {
 		r := judge(c, objects)

@@ -200,11 +200,16 @@ func customizationsOf(all []customizationFile, kind schema.GroupKind) []customiz
 
 // tierOf returns an interpreter with the customizations; below handles the operations that they do not define.
 func tierOf(all []customizationFile, set *schemas.Set, below []interpret.Tier) interpret.Tier {
+	return customization.New(objectsOf(all), customization.Options{Schema: schemaOf(set), Convert: tiers.Convert,
+		Below: below})
+}
+
+func objectsOf(all []customizationFile) []*configv1alpha1.ResourceInterpreterCustomization {
 	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
 	for i, c := range all {
 		objects[i] = c.object
 	}
-	return customization.New(objects, customization.Options{Schema: schemaOf(set), Convert: tiers.Convert, Below: below})
+	return objects
 }
 
 // schemaOf returns the schemas of kinds for scripts.
