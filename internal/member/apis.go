@@ -275,7 +275,11 @@ func (c *connection) unaggregated() (APIs, error) {
 	if versions > versionsLimit {
 		return APIs{}, fmt.Errorf("it serves %d group versions: %w", versions, ErrLimit)
 	}
-	_, lists, err := discovery.ServerGroupsAndResources(known{client, groups})
+	return apisOf(discovery.ServerGroupsAndResources(known{client, groups}))
+}
+
+// apisOf returns the result of a discovery, which may have failed in part.
+func apisOf(_ []*metav1.APIGroup, lists []*metav1.APIResourceList, err error) (APIs, error) {
 	all := APIs{Lists: lists, Failed: map[string]string{}}
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if errors.As(err, &partial) {

@@ -216,8 +216,8 @@ func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, ne
 
 // scheduler returns the settings of the scheduler and of failover.
 func (d Deps) scheduler() why.Scheduler {
-	options := d.Settings.Failover.options(d.Settings.Members, d.Settings.Taints).Options
-	return why.Scheduler{Settings: d.Scheduler, Failover: options}
+	c := d.Settings
+	return why.Scheduler{Settings: d.Scheduler, Failover: c.Failover.options(c.Members, c.Taints).Options}
 }
 
 // podsAsked returns the ResourceBinding of a request for pods. The hub has authorized the request as one for that

@@ -342,21 +342,29 @@ func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Clust
 	return nil
 }
 
-// preview prints what happens to the objects that the hub sent to the cluster.
-func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) (leave.Outcome, error) {
+func (u *unjoin) works(ctx context.Context) ([]workv1alpha1.Work, error) {
 	var works workv1alpha1.WorkList
 	if err := u.hub.List(ctx, &works, client.InNamespace(names.ExecutionSpace(u.name))); err != nil {
-		return leave.Outcome{}, fmt.Errorf("list works of cluster %q: %w", u.name, err)
+		return nil, fmt.Errorf("list works of cluster %q: %w", u.name, err)
+	}
+	return works.Items, nil
+}
+
+// preview prints what happens to the objects that the hub sent to the cluster.
+func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) (leave.Outcome, error) {
+	works, err := u.works(ctx)
+	if err != nil {
+		return leave.Outcome{}, err
 	}
 	if u.keep {
 		cluster = cluster.DeepCopy()
 		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, wellknown.KeepWorkloadsAnnotation, "true")
 	}
-	going := leave.Preview(cluster, works.Items)
+	going := leave.Preview(cluster, works)
 	for _, line := range going.Lines(u.name) {
 		fmt.Fprintln(u.out, line)
 	}
-	if !membership.IsReady(cluster) && len(works.Items) > 0 {
+	if !membership.IsReady(cluster) && len(works) > 0 {
 		fmt.Fprintf(u.out, "cluster(%s) %s: nothing can be deleted there\n", u.name, unready(cluster))
 		bindings, err := scope.Bindings.List(ctx, u.hub)
 		if err != nil {
@@ -528,12 +536,12 @@ func (u *unjoin) deletionWaitsFor(ctx context.Context) (string, error) {
 	case len(holding) > 0:
 		return strings.Join(holding, ", ") + " still target it", nil
 	}
-	var works workv1alpha1.WorkList
-	if err := u.hub.List(ctx, &works, client.InNamespace(names.ExecutionSpace(u.name))); err != nil {
-		return "", fmt.Errorf("list works of cluster %q: %w", u.name, err)
+	works, err := u.works(ctx)
+	if err != nil {
+		return "", err
 	}
-	if len(works.Items) > 0 {
-		return fmt.Sprintf("%d of its Works are not removed yet, such as %s", len(works.Items), works.Items[0].Name), nil
+	if len(works) > 0 {
+		return fmt.Sprintf("%d of its Works are not removed yet, such as %s", len(works), works[0].Name), nil
 	}
 	return "its execution space is not removed yet; check that the hub's controllers run", nil
 }
@@ -541,12 +549,12 @@ func (u *unjoin) deletionWaitsFor(ctx context.Context) (string, error) {
 // abandon removes a cluster without waiting. Objects in the member stay.
 func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	space := names.ExecutionSpace(u.name)
-	var works workv1alpha1.WorkList
-	if err := u.hub.List(ctx, &works, client.InNamespace(space)); err != nil {
-		return fmt.Errorf("list works of cluster %q: %w", u.name, err)
+	works, err := u.works(ctx)
+	if err != nil {
+		return err
 	}
-	for i := range works.Items {
-		w := &works.Items[i]
+	for i := range works {
+		w := &works[i]
 		if err := commit.RemoveFinalizer(ctx, u.hub, w, workv1alpha2.ExecutionFinalizer,
 			execute.OrderedFinalizer); err != nil {
 			return err

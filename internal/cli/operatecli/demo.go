@@ -27,6 +27,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/examples"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/lab"
@@ -156,7 +157,7 @@ func (d *demo) walk(ctx context.Context) error {
 		done func() (string, bool, error)
 	}{
 		{"The policy claims the CloneSet", func() (string, bool, error) {
-			t, err := d.hub.Resource(cloneSets).Namespace("default").Get(ctx, "shop", metav1.GetOptions{})
+			t, err := d.template(ctx)
 			if err != nil {
 				return "", false, err
 			}
@@ -189,7 +190,7 @@ func (d *demo) walk(ctx context.Context) error {
 				meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied), nil
 		}},
 		{"Pods become ready, status is aggregated", func() (string, bool, error) {
-			t, err := d.hub.Resource(cloneSets).Namespace("default").Get(ctx, "shop", metav1.GetOptions{})
+			t, err := d.template(ctx)
 			if err != nil {
 				return "", false, err
 			}
@@ -276,6 +277,10 @@ func (d *demo) allMembers(policy *unstructured.Unstructured) error {
 		"clusterNames")
 }
 
+func (d *demo) template(ctx context.Context) (*unstructured.Unstructured, error) {
+	return d.hub.Resource(cloneSets).Namespace("default").Get(ctx, "shop", metav1.GetOptions{})
+}
+
 // binding returns the CloneSet's binding; nil until it is there.
 func (d *demo) binding(ctx context.Context, name string) (*workv1alpha2.ResourceBinding, error) {
 	u, err := d.hub.Resource(bindings).Namespace("default").Get(ctx, name, metav1.GetOptions{})
@@ -308,7 +313,7 @@ func (d *demo) table(ctx context.Context) error {
 		}
 		desired, updated := whole(object, "spec", "replicas"), whole(object, "status", "updatedReplicas")
 		sum += desired
-		image := firstImage(object)
+		image := firstImage(object, "spec", "template", "spec")
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", m.Name, desired, updated, ready, image, health[m.Name])
 		if ready != desired || updated != desired || health[m.Name] != string(workv1alpha1.ResourceHealthy) {
 			wrong = append(wrong, fmt.Errorf("%s has %d of %d pods ready with image %s and is %s", m.Name, ready, desired, image,
@@ -318,7 +323,7 @@ func (d *demo) table(ctx context.Context) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	t, err := d.hub.Resource(cloneSets).Namespace("default").Get(ctx, "shop", metav1.GetOptions{})
+	t, err := d.template(ctx)
 	if err != nil {
 		return err
 	}
@@ -355,10 +360,9 @@ func memberShare(ctx context.Context, m *sim.Running) (*unstructured.Unstructure
 	var ready int64
 	for i := range list.Items {
 		p := &list.Items[i]
-		conditions, _, _ := unstructured.NestedSlice(p.Object, "status", "conditions")
-		for _, c := range conditions {
-			cond, _ := c.(map[string]any)
-			if cond["type"] == "Ready" && cond["status"] == "True" && firstImageOf(p, "spec") == firstImage(object) {
+		for _, c := range fields.Objects(p.Object, "status", "conditions") {
+			if c["type"] == "Ready" && c["status"] == "True" &&
+				firstImage(p, "spec") == firstImage(object, "spec", "template", "spec") {
 				ready++
 			}
 		}
@@ -389,21 +393,13 @@ and in a member:
 
 // whole returns a whole number in an object; 0 if there is none.
 func whole(u *unstructured.Unstructured, path ...string) int64 {
-	n, _, _ := unstructured.NestedInt64(u.Object, path...)
-	return n
+	return fields.Number(u.Object, path...)
 }
 
-func firstImage(u *unstructured.Unstructured) string {
-	return firstImageOf(u, "spec", "template", "spec")
-}
-
-// firstImageOf returns the image of the first container of the pod spec at path; empty if there is none.
-func firstImageOf(u *unstructured.Unstructured, path ...string) string {
-	containers, _, _ := unstructured.NestedSlice(u.Object, append(path, "containers")...)
-	if len(containers) == 0 {
-		return ""
+// firstImage returns the image of the first container of the pod spec at path; empty if there is none.
+func firstImage(u *unstructured.Unstructured, path ...string) string {
+	for _, c := range fields.Objects(u.Object, append(path, "containers")...) {
+		return fields.Text(c, "image")
 	}
-	c, _ := containers[0].(map[string]any)
-	image, _ := c["image"].(string)
-	return image
+	return ""
 }

@@ -11,8 +11,8 @@ import (
 )
 
 func NewKubeconfig() *cobra.Command {
-	config, file, url, to := server.DefaultConfig(), "", "", ""
-	cmd := &cobra.Command{
+	url, to := "", ""
+	cmd := storeCommand(&cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the hub's admin kubeconfig",
 		Long: `Prints the kubeconfig of the hub's administrator. Run it on the machine of the hub, as the user of its data folder.
@@ -22,26 +22,21 @@ kubeconfig sets tls-server-name to a name that it contains. --tls-san of "argosy
 		Example: `  sudo argosy kubeconfig --config /etc/argosy/config.yaml --server https://argosy.example.com:7443 --kubeconfig-out hub.kubeconfig
   kubectl exec argosy-0 -n argosy -- argosy kubeconfig --config /etc/argosy/config.yaml --server https://127.0.0.1:7443`,
 		Args: hubcli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := config.Load(file, cmd.Flags()); err != nil {
-				return err
-			}
-			text, err := server.AdminAccess(config, url)
-			if err != nil {
-				return err
-			}
-			if to == "" {
-				_, err = cmd.OutOrStdout().Write(text)
-				return err
-			}
-			if err := pki.WriteFile(to, text, 0o600); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s. Anyone who can read it is an administrator of the hub.\n", to)
-			return nil
-		},
-	}
-	storeFlags(cmd, &config, &file)
+	}, func(cmd *cobra.Command, _ []string, config server.Config) error {
+		text, err := server.AdminAccess(config, url)
+		if err != nil {
+			return err
+		}
+		if to == "" {
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		}
+		if err := pki.WriteFile(to, text, 0o600); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s. Anyone who can read it is an administrator of the hub.\n", to)
+		return nil
+	})
 	cmd.Flags().StringVar(&url, "server", "", "URL at which clients reach the hub (default: the hub's local address)")
 	cmd.Flags().StringVar(&to, "kubeconfig-out", "",
 		"file to write to, readable only by its owner; an existing file is replaced")
