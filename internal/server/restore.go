@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -284,14 +285,10 @@ func onlyIn(dir string, names ...string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("cannot be read: %w", reason(err))
 	}
-next:
 	for _, e := range entries {
-		for _, name := range names {
-			if e.Name() == name {
-				continue next
-			}
+		if !slices.Contains(names, e.Name()) {
+			return fmt.Errorf("contains %q", e.Name())
 		}
-		return fmt.Errorf("contains %q", e.Name())
 	}
 	return nil
 }

@@ -252,19 +252,19 @@ ones stay migrated. Run it again to continue.`,
 			m.out = cmd.ErrOrStderr()
 		}
 		results, err := m.BringIn(cmd.Context(), list, shadow, last)
-		err = interrupted(cmd, err)
-		if f.output != "" {
-			err = errors.Join(hubcli.WriteAs(cmd.OutOrStdout(), f.output, results), err)
-		}
-		return err
+		return f.report(cmd, results, err)
 	}
 	return cmd
 }
 
-// interrupted returns the error of a command; after an interrupt it names the next step.
-func interrupted(cmd *cobra.Command, err error) error {
+// report writes the results of a command for programs, and returns its error; after an interrupt that names the next
+// step.
+func (f *migrateFlags) report(cmd *cobra.Command, results any, err error) error {
 	if err != nil && cmd.Context().Err() != nil {
-		return errors.New("interrupted: `argosy migrate status` shows the state, and the same command continues")
+		err = errors.New("interrupted: `argosy migrate status` shows the state, and the same command continues")
+	}
+	if f.output != "" {
+		err = errors.Join(hubcli.WriteAs(cmd.OutOrStdout(), f.output, results), err)
 	}
 	return err
 }
@@ -320,11 +320,7 @@ With --shadow, the hub only stops writing: "argosy migrate in" continues from th
 			return err
 		}
 		results, err := m.TakeOut(cmd.Context(), list, shadow)
-		err = interrupted(cmd, err)
-		if f.output != "" {
-			err = errors.Join(hubcli.WriteAs(cmd.OutOrStdout(), f.output, results), err)
-		}
-		return err
+		return f.report(cmd, results, err)
 	}
 	return cmd
 }

@@ -5,6 +5,7 @@ package backup
 import (
 	"archive/tar"
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -118,13 +119,7 @@ func List(dir string) []string {
 	slices.SortFunc(names, func(a, b string) int {
 		_, ra, _ := Parse(filepath.Base(a))
 		_, rb, _ := Parse(filepath.Base(b))
-		if ra != rb {
-			if ra > rb {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(b, a)
+		return cmp.Or(cmp.Compare(rb, ra), strings.Compare(b, a))
 	})
 	return names
 }

@@ -77,13 +77,13 @@ func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace,
 		switch of, marked := existing.Annotations[wellknown.WrittenDigestAnnotation]; {
 		case !marked && existing.RoleRef == role && reflect.DeepEqual(existing.Subjects, subjects):
 			return existing, true // by a hub of before, or who wants the same
-		case !marked, of != digest([]any{existing.RoleRef, existing.Subjects}):
+		case !marked, of != digestOf(existing):
 			return existing, false
 		}
 		want = existing.DeepCopy()
 	}
 	want.RoleRef, want.Subjects = role, subjects
-	mark(&want.ObjectMeta, hub, digest([]any{role, subjects}))
+	mark(&want.ObjectMeta, hub, digestOf(want))
 	return want, true
 }
 
@@ -91,16 +91,18 @@ func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace,
 // not changed since.
 func Goes(existing metav1.Object, hub string) bool {
 	of, marked := existing.GetAnnotations()[wellknown.WrittenDigestAnnotation]
-	if !marked || existing.GetAnnotations()[wellknown.HubAnnotation] != hub {
-		return false
-	}
-	switch o := existing.(type) {
+	return marked && existing.GetAnnotations()[wellknown.HubAnnotation] == hub && of == digestOf(existing)
+}
+
+// digestOf returns the digest of what a hub writes into a role or binding.
+func digestOf(o metav1.Object) string {
+	switch o := o.(type) {
 	case *rbacv1.ClusterRole:
-		return of == ruled(o)
+		return ruled(o)
 	case *rbacv1.ClusterRoleBinding:
-		return of == digest([]any{o.RoleRef, o.Subjects})
+		return digest([]any{o.RoleRef, o.Subjects})
 	}
-	return false
+	return ""
 }
 
 // mark records on a member's object that this hub wrote it, and its digest.
@@ -115,19 +117,8 @@ func mark(meta *metav1.ObjectMeta, hub, what string) {
 
 // Differs reports whether a role or a binding is to be written.
 func Differs(existing, want metav1.Object) bool {
-	if !maps.Equal(existing.GetAnnotations(), want.GetAnnotations()) ||
-		!maps.Equal(existing.GetLabels(), want.GetLabels()) {
-		return true
-	}
-	switch existing := existing.(type) {
-	case *rbacv1.ClusterRole:
-		is, ok := want.(*rbacv1.ClusterRole)
-		return !ok || ruled(existing) != ruled(is)
-	case *rbacv1.ClusterRoleBinding:
-		is, ok := want.(*rbacv1.ClusterRoleBinding)
-		return !ok || existing.RoleRef != is.RoleRef || !reflect.DeepEqual(existing.Subjects, is.Subjects)
-	}
-	return true
+	return !maps.Equal(existing.GetAnnotations(), want.GetAnnotations()) ||
+		!maps.Equal(existing.GetLabels(), want.GetLabels()) || digestOf(existing) != digestOf(want)
 }
 
 func digest(what any) string {

@@ -131,15 +131,8 @@ func unplaced(clusters []string, b workv1alpha2.Binding) (out []string, why stri
 	if b == nil || b.BindingStatus().SchedulerObservedGeneration < b.GetGeneration() {
 		return nil, ""
 	}
-	placed := map[string]bool{}
-	for _, t := range dispatch.Targets(b) {
-		placed[t.Name] = true
-	}
-	for _, c := range clusters {
-		if !placed[c] {
-			out = append(out, c)
-		}
-	}
+	placed := dispatch.Targets(b)
+	out = slices.DeleteFunc(slices.Clone(clusters), func(c string) bool { return workv1alpha2.HasTarget(placed, c) })
 	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.Scheduled); c != nil &&
 		c.Status == metav1.ConditionFalse {
 		return out, c.Message
@@ -216,9 +209,6 @@ func SetConditions(all []metav1.Condition, generation int64, now metav1.Time,
 	all = slices.Clone(all)
 	for _, c := range set {
 		c.ObservedGeneration, c.LastTransitionTime = generation, now
-		if is := meta.FindStatusCondition(all, c.Type); is != nil && is.Status == c.Status {
-			c.LastTransitionTime = is.LastTransitionTime
-		}
 		meta.SetStatusCondition(&all, c)
 	}
 	return all

@@ -70,8 +70,6 @@ type Options struct {
 	RequestHeaderCAFile                     string
 	ProxyClientCertFile, ProxyClientKeyFile string
 
-	// ServiceClusterIPRange serves ClusterIPs of Services; default 10.96.0.0/12.
-	ServiceClusterIPRange string
 	// DisabledAdmission names stock admission plugins to turn off.
 	DisabledAdmission []string
 	// Admission are our own plugins. They run in this order, just before admission webhooks.
@@ -86,8 +84,6 @@ type Options struct {
 	// LongRunning, if set, decides which requests are streams; next is the server's own decision.
 	LongRunning func(next request.LongRunningRequestCheck) request.LongRunningRequestCheck
 
-	// Unauthenticated are handlers by exact path, reached by anybody who reaches the port.
-	Unauthenticated map[string]http.Handler
 	// Outermost, if set, wraps the whole chain of the network's requests: it sees a request before any filter does, and
 	// may change it.
 	Outermost func(next http.Handler) http.Handler
@@ -203,7 +199,7 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 		if o.Authenticate != nil {
 			network.Authentication.Authenticator = union.New(o.Authenticate, c.Authentication.Authenticator)
 		}
-		handler := unauthenticated(o.Unauthenticated, build(inner, &network))
+		handler := build(inner, &network)
 		if o.Outermost != nil {
 			handler = o.Outermost(handler)
 		}
@@ -320,19 +316,6 @@ func (r released) Info() *version.Info {
 	ours := argosy.Get()
 	info.GitCommit, info.GitTreeState, info.BuildDate = ours.Commit, ours.TreeState, ours.Date
 	return info
-}
-
-func unauthenticated(handlers map[string]http.Handler, next http.Handler) http.Handler {
-	if len(handlers) == 0 {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h, found := handlers[r.URL.Path]; found {
-			h.ServeHTTP(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // NotReadyError means that the server did not become ready.
@@ -547,7 +530,6 @@ func (o Options) flags() []string {
 		"requestheader-client-ca-file":       o.RequestHeaderCAFile,
 		"proxy-client-cert-file":             o.ProxyClientCertFile,
 		"proxy-client-key-file":              o.ProxyClientKeyFile,
-		"service-cluster-ip-range":           o.ServiceClusterIPRange,
 		"disable-admission-plugins":          strings.Join(o.DisabledAdmission, ","),
 		"requestheader-allowed-names":        "front-proxy-client",
 		"requestheader-extra-headers-prefix": "X-Remote-Extra-",

@@ -52,23 +52,17 @@ func (q *quotas) SetExternalKubeInformerFactory(f informers.SharedInformerFactor
 	q.QuotaAdmission.SetExternalKubeInformerFactory(&selectedFactory{f, q.selected})
 }
 
-// selectedFactory, selectedCore, selectedV1 and selectedInformer lead to a lister that shows the selected quotas alone.
+// selectedFactory, selectedV1 and selectedInformer lead to a lister that shows the selected quotas alone.
 type selectedFactory struct {
 	informers.SharedInformerFactory
 	selected labels.Selector
 }
 
-func (f *selectedFactory) Core() core.Interface {
-	return &selectedCore{f.SharedInformerFactory.Core(), f.selected}
-}
+// Core returns f itself, which has the only version of the group.
+func (f *selectedFactory) Core() core.Interface { return f }
 
-type selectedCore struct {
-	core.Interface
-	selected labels.Selector
-}
-
-func (c *selectedCore) V1() corev1informers.Interface {
-	return &selectedV1{c.Interface.V1(), c.selected}
+func (f *selectedFactory) V1() corev1informers.Interface {
+	return &selectedV1{f.SharedInformerFactory.Core().V1(), f.selected}
 }
 
 type selectedV1 struct {
