@@ -186,12 +186,11 @@ func approval(obj *unstructured.Unstructured, b workv1alpha2.Binding) *action {
 		annotation, value, about = wellknown.ApprovedStepsAnnotation, next, strings.Join(approved, ", ")
 	case fleet.InStages(obj):
 		stage, reported := fleet.ReportedStage(b.BindingStatus().Conditions, obj.GetGeneration())
-		revision, err := fleet.RevisionOf(obj)
-		if !reported || stage.State != fleet.StageWaiting || err != nil {
+		if !reported || stage.State != fleet.StageWaiting {
 			return nil
 		}
 		annotation, about = wellknown.RolloutStageAnnotation, stage.String()
-		value = fleet.Approval{Stage: int64(stage.Number), Revision: revision}.String()
+		value = fleet.Approval{Stage: int64(stage.Number), Revision: fleet.RevisionOf(obj)}.String()
 	default:
 		return nil
 	}

@@ -147,10 +147,7 @@ func TestActionsApproveWhatWaits(t *testing.T) {
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(staged), stored); err != nil {
 		t.Fatal(err)
 	}
-	revision, err := fleet.RevisionOf(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	revision := fleet.RevisionOf(stored)
 	one := approve(a)
 	if one == nil || one.Missing != nil || one.Command != "argosy rollout approve deployment web -n shop" ||
 		one.About != "stage 1 of 3 is complete and waits for an approval" {

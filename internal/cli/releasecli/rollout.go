@@ -274,12 +274,9 @@ func (r *rolling) approveStage(ctx context.Context) error {
 	if stage.State != fleet.StageWaiting {
 		return fmt.Errorf("%s is not waiting for an approval: %s", hubcli.ObjectName(r.template), stage)
 	}
-	revision, err := fleet.RevisionOf(r.template)
-	if err != nil {
-		return err
-	}
+	revision := fleet.RevisionOf(r.template)
 	// The hub also writes this object. A retry approves the stage and the revision that were shown, and no others.
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		err := r.patch(ctx, map[string]any{"metadata": map[string]any{"resourceVersion": r.template.GetResourceVersion(),
 			"annotations": map[string]any{wellknown.RolloutStageAnnotation: fleet.Approval{Stage: int64(stage.Number),
 				Revision: revision}.String()}}})

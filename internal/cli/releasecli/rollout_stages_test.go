@@ -29,10 +29,7 @@ func TestRolloutApprovesStageOfOneRevision(t *testing.T) {
 	template.SetName("web")
 	template.SetGeneration(5)
 	template.SetAnnotations(map[string]string{wellknown.RolloutOrderAnnotation: "Stages"})
-	revision, err := fleet.RevisionOf(template)
-	if err != nil {
-		t.Fatal(err)
-	}
+	revision := fleet.RevisionOf(template)
 	s := runtime.NewScheme()
 	if err := workv1alpha2.AddToScheme(s); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,10 @@
 package admission
 
 import (
+	"fmt"
+
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
@@ -50,3 +53,18 @@ func Plugins(o Options) []Plugin {
 
 // Names returns the names of the plugins in the order in which they run.
 func Names() []string { return []string{ObjectsPlugin, ClaimPlugin, ProtectionPlugin, AgentsPlugin} }
+
+// reader is the part of a plugin that reads objects of the hub.
+type reader struct {
+	plugin string
+	client dynamic.Interface
+}
+
+func (r *reader) SetDynamicClient(c dynamic.Interface) { r.client = c }
+
+func (r *reader) ValidateInitialization() error {
+	if r.client == nil {
+		return fmt.Errorf("%s needs a client", r.plugin)
+	}
+	return nil
+}

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
-	"k8s.io/client-go/dynamic"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -33,28 +32,17 @@ import (
 // their Clusters. RBAC cannot limit the names and contents of new objects, nor fields.
 type agents struct {
 	*admission.Handler
-	client dynamic.Interface
+	reader
 }
 
 func newAgents() *agents {
-	return &agents{Handler: admission.NewHandler(admission.Create, admission.Update)}
+	return &agents{admission.NewHandler(admission.Create, admission.Update), reader{plugin: AgentsPlugin}}
 }
 
 var (
 	_ admission.MutationInterface   = &agents{}
 	_ admission.ValidationInterface = &agents{}
 )
-
-// SetDynamicClient sets the client that reads Clusters.
-func (g *agents) SetDynamicClient(c dynamic.Interface) { g.client = c }
-
-// ValidateInitialization returns an error if the server gave no client.
-func (g *agents) ValidateInitialization() error {
-	if g.client == nil {
-		return fmt.Errorf("%s needs a client", AgentsPlugin)
-	}
-	return nil
-}
 
 // registrarLifetime is the lifetime of a registrar's certificate in seconds. It is needed only during a registration,
 // and the API allows no shorter one.

@@ -26,13 +26,10 @@ func newClaim(index *index) *claim { return &claim{admission.NewHandler(admissio
 
 var _ admission.MutationInterface = &claim{}
 
-// SetDynamicClient feeds the index.
 func (c *claim) SetDynamicClient(client dynamic.Interface) { c.index.feed(client) }
 
-// SetDrainedNotification ends the watches behind the index.
 func (c *claim) SetDrainedNotification(done <-chan struct{}) { c.index.endWith(done) }
 
-// ValidateInitialization reports a missing dependency.
 func (c *claim) ValidateInitialization() error {
 	if !c.index.fed() {
 		return fmt.Errorf("%s needs a client", ClaimPlugin)

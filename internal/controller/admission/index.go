@@ -206,7 +206,6 @@ func (x *index) watch(client dynamic.Interface) {
 // that is filled, with a back-off of seconds in which templates would go unclaimed after each start.
 type listed struct{}
 
-// IsWatchListSemanticsUnSupported implements an interface of client-go.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
 // transform converts policies and MultiClusterServices to their types, and reduces an override policy to its name,

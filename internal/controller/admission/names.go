@@ -3,10 +3,10 @@ package admission
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/match"
-	values "github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -120,14 +119,12 @@ func (o *objects) kindNames(ctx context.Context) []validate.NamedKind {
 			kinds = append(kinds, validate.NamedKind{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind})
 		}
 	}
-	if list, err := o.client.Resource(definitions).List(ctx, metav1.ListOptions{ResourceVersion: "0"}); err == nil {
-		for i := range list.Items {
-			spec := values.Object(list.Items[i].Object, "spec")
-			kind := values.Text(spec, "names", "kind")
-			for _, v := range values.Objects(spec, "versions") {
-				if v["served"] == true && kind != "" {
-					kinds = append(kinds, validate.NamedKind{APIVersion: fmt.Sprintf("%s/%s", spec["group"], v["name"]), Kind: kind})
-				}
+	var defined apiextensionsv1.CustomResourceDefinitionList
+	_ = list(ctx, o.client.Resource(definitions), metav1.ListOptions{ResourceVersion: "0"}, &defined)
+	for _, crd := range defined.Items {
+		for _, v := range crd.Spec.Versions {
+			if v.Served {
+				kinds = append(kinds, validate.NamedKind{APIVersion: crd.Spec.Group + "/" + v.Name, Kind: crd.Spec.Names.Kind})
 			}
 		}
 	}

@@ -196,22 +196,17 @@ var (
 	_ admission.ValidationInterface = &objects{}
 )
 
-// SetRESTMapper returns which kinds are cluster-scoped.
 func (o *objects) SetRESTMapper(m meta.RESTMapper) { o.mapper = m }
 
-// SetAuthorizer sets the authorizer of the hub.
 func (o *objects) SetAuthorizer(a authorizer.Authorizer) { o.authorizer = a }
 
-// SetDynamicClient reads other objects of our kinds.
 func (o *objects) SetDynamicClient(c dynamic.Interface) {
 	o.client = c
 	o.index.feed(c)
 }
 
-// SetDrainedNotification ends the watches behind the index.
 func (o *objects) SetDrainedNotification(done <-chan struct{}) { o.index.endWith(done) }
 
-// ValidateInitialization reports a missing dependency.
 func (o *objects) ValidateInitialization() error {
 	if o.mapper == nil || o.authorizer == nil || o.client == nil {
 		return fmt.Errorf("%s needs a RESTMapper, an authorizer and a client", ObjectsPlugin)

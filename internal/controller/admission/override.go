@@ -16,6 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
 )
 
@@ -145,10 +146,7 @@ func (o *objects) divided(policy policyv1alpha1.Override) field.ErrorList {
 			if !p.PropagationSpec().Placement.DividesReplicas() {
 				continue
 			}
-			name := p.GetName()
-			if p.GetNamespace() != "" {
-				name = p.GetNamespace() + "/" + name
-			}
+			name := text.Path(p.GetNamespace(), p.GetName())
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "resourceSelectors").Index(i), fmt.Sprintf(
 				"replicasOverrider: the replicas of this %s are divided by propagation policy %s; set weights there, or annotate this policy with %s=%s",
 				s.Kind, name, wellknown.OverrideReplicasAnnotation, dialect.OverrideReplicasForce)))

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/client-go/dynamic"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/crds"
@@ -26,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/protect"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/release"
 )
 
@@ -34,23 +34,14 @@ import (
 // protected one; others may be deleted by then.
 type protection struct {
 	*admission.Handler
-	client dynamic.Interface
+	reader
 }
 
-func newProtection() *protection { return &protection{Handler: admission.NewHandler(admission.Delete)} }
+func newProtection() *protection {
+	return &protection{admission.NewHandler(admission.Delete), reader{plugin: ProtectionPlugin}}
+}
 
 var _ admission.ValidationInterface = &protection{}
-
-// SetDynamicClient sets the client that reads the objects that depend on an object.
-func (p *protection) SetDynamicClient(c dynamic.Interface) { p.client = c }
-
-// ValidateInitialization reports a missing dependency.
-func (p *protection) ValidateInitialization() error {
-	if p.client == nil {
-		return fmt.Errorf("%s needs a client", ProtectionPlugin)
-	}
-	return nil
-}
 
 // ownDefinitions are the names of the definitions that the hub cannot be without.
 var ownDefinitions = sync.OnceValues(func() (map[string]bool, error) {
@@ -164,21 +155,16 @@ func kindOf(obj runtime.Object) schema.GroupKind {
 func (p *protection) used(ctx context.Context, gk schema.GroupKind) (string, error) {
 	for _, resource := range []string{"resourcebindings", "clusterresourcebindings"} {
 		bindings := p.client.Resource(workv1alpha2.GroupVersion.WithResource(resource))
-		o := metav1.ListOptions{Limit: 500}
-		for {
+		for o := (metav1.ListOptions{Limit: 500}); ; {
 			list, err := bindings.List(ctx, o)
 			if err != nil {
 				return "", err
 			}
 			for i := range list.Items {
-				ref, _, _ := unstructured.NestedStringMap(list.Items[i].Object, "spec", "resource")
-				if match.GroupKind(ref["apiVersion"], ref["kind"]) != gk {
-					continue
+				ref := referenceOf(&list.Items[i])
+				if match.GroupKind(ref.APIVersion, ref.Kind) == gk {
+					return text.Object(gk.Kind, ref.Namespace, ref.Name), nil
 				}
-				if ref["namespace"] != "" {
-					return fmt.Sprintf("%s %s/%s", gk.Kind, ref["namespace"], ref["name"]), nil
-				}
-				return gk.Kind + " " + ref["name"], nil
 			}
 			if o.Continue = list.GetContinue(); o.Continue == "" {
 				break

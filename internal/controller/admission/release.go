@@ -88,7 +88,6 @@ func (r request) keepSpec(name string) {
 	}
 }
 
-// user returns the user of the request.
 func (r request) user() releasev1alpha1.ReleaseUser {
 	info := r.GetUserInfo()
 	return releasev1alpha1.ReleaseUser{User: info.GetName(), UID: info.GetUID(), Groups: info.GetGroups()}
@@ -209,7 +208,6 @@ func (o *objects) mayUpdate(ctx context.Context, r request,
 	return allowed, full.GroupResource(), err
 }
 
-// resourceOf returns the resource of a workload.
 func (o *objects) resourceOf(ref releasev1alpha1.ReleaseObjectReference) schema.GroupVersionResource {
 	if mapping, err := o.mapper.RESTMapping(match.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
 		return mapping.Resource

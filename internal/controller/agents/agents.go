@@ -50,7 +50,6 @@ type granter struct {
 	live client.Reader
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (g *granter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := g.client.Get(ctx, req.NamespacedName, cluster); err != nil {

@@ -46,7 +46,6 @@ type approver struct {
 	events commit.Events
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (a *approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := a.client.Get(ctx, req.NamespacedName, csr); err != nil {

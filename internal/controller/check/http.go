@@ -32,7 +32,6 @@ type caller struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// request is a request of a check.
 type request struct {
 	method, url string
 	header      http.Header
@@ -42,7 +41,6 @@ type request struct {
 	timeout     time.Duration
 }
 
-// send returns the answer to a request.
 func (c caller) send(ctx context.Context, r request) sample.Answer {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
 	if r.authorities != nil {

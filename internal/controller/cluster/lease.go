@@ -57,7 +57,6 @@ func clusterOfLease(_ context.Context, lease client.Object) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: lease.GetName()}}}
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (l *leases) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := l.client.Get(ctx, req.NamespacedName, cluster)

@@ -82,7 +82,6 @@ func newCollector(c client.Client, events, auth commit.Events, o Options) *colle
 		looks: map[string]look{}}
 }
 
-// Start implements manager.Runnable.
 func (c *collector) Start(ctx context.Context) error {
 	c.ctx = ctx
 	close(c.started)

@@ -250,7 +250,6 @@ func (x *exchanges) services(ctx context.Context, e service.Exchange,
 	return out, nil
 }
 
-// exchanged is the result of an exchange.
 type exchanged struct {
 	service.Decision
 	// standing are the Works of the owner as they were, services the Works with the Service, by cluster.

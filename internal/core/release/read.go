@@ -161,12 +161,7 @@ func madeFrom(w *workv1alpha1.Work, manifest, template *unstructured.Unstructure
 	if err != nil {
 		return false, nil // dispatch reports it
 	}
-	has, err := fleet.RevisionOf(manifest)
-	if err != nil {
-		return false, err
-	}
-	wanted, err := fleet.RevisionOf(want)
-	return has == wanted, err
+	return fleet.RevisionOf(manifest) == fleet.RevisionOf(want), nil
 }
 
 // HasAllPods reports whether a Work makes all pods those of a template with the overrides of its cluster. The Work may

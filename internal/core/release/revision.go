@@ -31,10 +31,7 @@ func NewRevision(template *unstructured.Unstructured,
 	spec := releasev1alpha1.ReleaseRevisionSpec{
 		Target:             ReferenceOf(template),
 		TemplateGeneration: template.GetGeneration(),
-	}
-	var err error
-	if spec.PodsHash, err = fleet.RevisionOf(template); err != nil {
-		return nil, err
+		PodsHash:           fleet.RevisionOf(template),
 	}
 	for _, path := range fleet.RevisionPaths(gvk.GroupKind()) {
 		f := releasev1alpha1.RevisionField{Path: strings.Join(path, ".")}
@@ -70,8 +67,8 @@ func NewRevision(template *unstructured.Unstructured,
 		spec.Overrides = append(spec.Overrides, releasev1alpha1.RevisionOverride{Kind: kind, Name: p.GetName(),
 			Spec: runtime.RawExtension{Raw: raw}})
 	}
-	spec.Hash, err = hashOf(gvk.GroupKind().String(), template.GetName(), spec.Pods, spec.Overrides)
-	if err != nil {
+	var err error
+	if spec.Hash, err = hashOf(gvk.GroupKind().String(), template.GetName(), spec.Pods, spec.Overrides); err != nil {
 		return nil, err
 	}
 	name := template.GetName()

@@ -121,7 +121,6 @@ type reconciler struct {
 	conflicts sync.Map
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(r.gvk)
@@ -138,7 +137,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: recheck}, nil
 }
 
-// requestAll returns all objects of the kind.
 func (r *reconciler) requestAll(ctx context.Context, _ client.Object) (out []reconcile.Request) {
 	list := listOf(r.gvk)
 	if r.reader.List(ctx, list) != nil {
@@ -150,7 +148,6 @@ func (r *reconciler) requestAll(ctx context.Context, _ client.Object) (out []rec
 	return out
 }
 
-// listOf returns an empty list of a kind.
 func listOf(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))

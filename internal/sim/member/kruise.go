@@ -67,7 +67,6 @@ type webhooks struct {
 
 var _ admission.MutationInterface = &webhooks{}
 
-// Admit implements admission.MutationInterface.
 func (w *webhooks) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetSubresource() != "" {
 		return nil

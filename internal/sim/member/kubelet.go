@@ -82,7 +82,6 @@ func (k kubelet) pod(w http.ResponseWriter, r *http.Request) *corev1.Pod {
 	return nil
 }
 
-// line is one line of a log.
 type line struct {
 	at   time.Time
 	text string

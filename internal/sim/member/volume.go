@@ -35,7 +35,6 @@ func addVolumes(mgr ctrl.Manager) error {
 		Complete(v)
 }
 
-// Reconcile implements reconcile.Reconciler for a claim.
 func (v *volumes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var claim corev1.PersistentVolumeClaim
 	err := v.client.Get(ctx, req.NamespacedName, &claim)

@@ -4,6 +4,7 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -95,7 +96,9 @@ func up(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		if err := kept.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"Rest","rest":` + text + `}`)); err != nil {
 			return nil, fmt.Errorf("annotation %s: %w", wellknown.BindingRestAnnotation, err)
 		}
-		rest, _ = kept.Object["rest"].(map[string]any)
+		if object, ok := kept.Object["rest"].(map[string]any); ok {
+			rest = object
+		}
 		delete(annotations, wellknown.BindingRestAnnotation)
 		from.SetAnnotations(annotations)
 		if len(annotations) == 0 {
@@ -111,23 +114,20 @@ func up(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	out.SetAPIVersion(workv1alpha2.GroupVersion.String())
 
 	if from, ok := from.Object["spec"].(map[string]any); ok {
-		spec := object(rest, "spec")
-		reference := object(spec, "resource")
+		spec := fields.Ensure(rest, "spec")
+		reference := fields.Ensure(spec, "resource")
 		if resource, ok := from["resource"].(map[string]any); ok {
 			take(resource, reference, "apiVersion", "kind", "namespace", "name", "resourceVersion")
 			take(resource, spec, "replicas")
 			if request, ok := resource["resourcePerReplicas"]; ok {
-				requirements := object(spec, "replicaRequirements")
-				requirements["resourceRequest"] = request
-				spec["replicaRequirements"] = requirements
+				fields.Ensure(spec, "replicaRequirements")["resourceRequest"] = request
 			}
 		}
-		spec["resource"] = reference
 		join(from, spec, "clusters", "name")
 		out.Object["spec"] = spec
 	}
 	if from, ok := from.Object["status"].(map[string]any); ok {
-		status := object(rest, "status")
+		status := fields.Ensure(rest, "status")
 		take(from, status, "conditions")
 		join(from, status, "aggregatedStatus", "clusterName")
 		out.Object["status"] = status
@@ -193,18 +193,8 @@ func join(from, to map[string]any, list, key string) {
 			if !ok || left[key] != item[key] {
 				continue
 			}
-			for field, value := range left {
-				item[field] = value
-			}
+			maps.Copy(item, left)
 		}
 	}
 	to[list] = items
-}
-
-// object returns m[key] as an object, a new one if there is none.
-func object(m map[string]any, key string) map[string]any {
-	if o, ok := m[key].(map[string]any); ok {
-		return o
-	}
-	return map[string]any{}
 }

@@ -124,6 +124,18 @@ spec:
 	}
 }
 
+func TestARestOfAnotherShapeIsIgnored(t *testing.T) {
+	want := parse(t, "apiVersion: "+current+"\nkind: ResourceBinding\nmetadata: {name: x}\n"+
+		"spec: {resource: {apiVersion: v1, kind: Pod, name: x}, clusters: [{name: a}]}\nstatus: {}\n")
+	for _, rest := range []string{"null", "[]", `"text"`, `{"spec": 1, "status": []}`, `{"spec": {"resource": "text"}}`} {
+		old := mustConvert(t, want, legacy)
+		old.SetAnnotations(map[string]string{wellknown.BindingRestAnnotation: rest})
+		if diff := cmp.Diff(want, mustConvert(t, old, current)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", rest, diff)
+		}
+	}
+}
+
 func TestConversionLeavesItsInputAlone(t *testing.T) {
 	obj := parse(t, scheduled)
 	mustConvert(t, obj, legacy)

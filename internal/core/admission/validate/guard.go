@@ -72,12 +72,7 @@ func ChangesDirectly(old, template *unstructured.Unstructured) bool {
 	if whole, _ := fleet.Staged(template, false); !divided && !whole {
 		return false
 	}
-	was, err := fleet.RevisionOf(old)
-	if err != nil {
-		return false // dispatch reports it
-	}
-	is, err := fleet.RevisionOf(template)
-	return err == nil && was != is
+	return fleet.RevisionOf(old) != fleet.RevisionOf(template)
 }
 
 // DirectChange returns why a change of a template is refused where the guard of that name requires releases.

@@ -265,11 +265,7 @@ func fleetOf(in Input, o options) (*fleet, error) {
 		f.members = append(f.members, m)
 	}
 	if o.order == inStages {
-		revision, err := RevisionOf(in.Template)
-		if err != nil {
-			return nil, err
-		}
-		f.options.approved, f.result.Approved = o.approval.counts(revision, in.Approved)
+		f.options.approved, f.result.Approved = o.approval.counts(RevisionOf(in.Template), in.Approved)
 	}
 	return f, nil
 }
@@ -354,7 +350,6 @@ func (f *fleet) addCondition(of, format string, args ...any) {
 	f.result.Conditions = append(f.result.Conditions, Condition{of, fmt.Sprintf(format, args...)})
 }
 
-// manifest returns the manifest of m so far.
 func (f *fleet) manifest(m *member) *unstructured.Unstructured {
 	if u := f.result.Manifests[m.Cluster]; u != nil {
 		return u
@@ -383,10 +378,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	if err != nil {
 		return err
 	}
-	clock, err := f.progress(parties)
-	if err != nil {
-		return err
-	}
+	clock := f.progress(parties)
 	ro.stalled = clock.stalled()
 	if f.options.failedPods != nil {
 		if ro.tolerated, err = Resolve(f.options.failedPods, total, Down); err != nil {

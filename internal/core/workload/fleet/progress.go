@@ -31,26 +31,23 @@ type clock struct {
 const precision = 10
 
 // progress reads the clock of the rollout; it starts with another revision.
-func (f *fleet) progress(parties []party) (clock, error) {
+func (f *fleet) progress(parties []party) clock {
 	c := clock{now: f.Now.UTC().Truncate(time.Second),
 		deadline: time.Duration(number(f.Template.Object, "spec", "progressDeadlineSeconds")) * time.Second}
 	if c.deadline <= 0 || f.Now.IsZero() {
-		return clock{}, nil
+		return clock{}
 	}
 	for _, p := range parties {
 		if p.hasWork && p.sameTemplate && p.fresh {
 			c.available += p.updatedAvailable
 		}
 	}
-	revision, err := RevisionOf(f.Template)
-	if err != nil {
-		return clock{}, err
-	}
+	revision := RevisionOf(f.Template)
 	// Restart an invalid clock, or one from the future.
 	if json.Unmarshal([]byte(f.Progress), &c.last) != nil || c.last.Revision != revision || c.last.Since.After(c.now) {
 		c.last = progress{Revision: revision, Most: c.available, Since: c.now}
 	}
-	return c, nil
+	return c
 }
 
 // stalled reports whether the deadline has passed.

@@ -40,16 +40,13 @@ func (m *member) hasPods() bool {
 }
 
 // RevisionOf names the pods of a template. It changes when the template asks for other pods.
-func RevisionOf(template *unstructured.Unstructured) (string, error) {
+func RevisionOf(template *unstructured.Unstructured) string {
 	h := fnv.New64a()
 	for _, path := range kind.Facts(template).RevisionPaths() {
-		raw, err := json.Marshal(field(template.Object, path...))
-		if err != nil {
-			return "", fmt.Errorf("read %s of the template: %w", strings.Join(path, "."), err)
-		}
-		_, _ = h.Write(raw) // never fails
+		raw, _ := json.Marshal(field(template.Object, path...)) // it was read from JSON
+		_, _ = h.Write(raw)                                     // never fails
 	}
-	return strconv.FormatUint(h.Sum64(), 36), nil
+	return strconv.FormatUint(h.Sum64(), 36)
 }
 
 // Approval is the value of wellknown.RolloutStageAnnotation.

@@ -42,11 +42,7 @@ func (h *hub) annotate(key, value string) {
 // revision is that of the template.
 func (h *hub) revision() string {
 	h.t.Helper()
-	revision, err := RevisionOf(h.in.Template)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return revision
+	return RevisionOf(h.in.Template)
 }
 
 const threePauses = `[{"percent": 10, "pause": true}, {"percent": 30, "pause": true}, {"percent": 60, "pause": true}, {"percent": 100}]`

@@ -312,7 +312,6 @@ func withSubsets(m *member, shares []subsetShare, c int) (*unstructured.Unstruct
 	return manifest, unstructured.SetNestedField(manifest.Object, written, "spec", "topology", "subsets")
 }
 
-// replicas returns the replicas of all members.
 func (f *fleet) replicas() (total int64) {
 	for _, m := range f.members {
 		total += m.Replicas

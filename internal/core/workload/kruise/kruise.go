@@ -168,7 +168,6 @@ func (k kind) misfit(obj map[string]any, version string) string {
 	return ""
 }
 
-// schemaTypes are the types of values in schemas.
 var schemaTypes = map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",
 	reflect.Int64: "integer", reflect.Float64: "number", reflect.Bool: "boolean"}
 

@@ -59,14 +59,9 @@ func compare(found []difference, at []any, have, want any) []difference {
 }
 
 func compareFields(found []difference, at []any, have, want map[string]any) []difference {
-	names := map[string]bool{}
-	for name := range have {
-		names[name] = true
-	}
-	for name := range want {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(have)), maps.Keys(want))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		step := append(slices.Clip(at), any(name))
 		h, was := have[name]
 		w, is := want[name]
