@@ -5,6 +5,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -167,9 +168,7 @@ func OpenPostgres(ctx context.Context, dsn, passwordFile string) (*Store, error)
 		}
 		config.Password = strings.TrimSpace(string(password))
 	}
-	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = connectTimeout
-	}
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(readers + 1)
 	db.SetMaxIdleConns(1)

@@ -3,6 +3,7 @@
 package estimator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,7 @@ func New(o Options) (*Estimators, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	creds, err := o.credentials()
 	if err != nil {
 		return nil, err

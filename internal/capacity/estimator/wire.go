@@ -1,6 +1,7 @@
 package estimator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,9 +74,7 @@ func (m *message) raw(n protowire.Number, data []byte) {
 
 func (m *message) nested(n protowire.Number, of message) {
 	m.raw(n, of.bytes)
-	if m.err == nil {
-		m.err = of.err
-	}
+	m.err = cmp.Or(m.err, of.err)
 }
 
 // entry writes a map entry.

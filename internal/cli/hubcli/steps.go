@@ -1,6 +1,7 @@
 package hubcli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"sync"
@@ -67,9 +68,7 @@ func (s *Steps) end(mark string, of color, detail string) {
 	}
 	close(st.ended)
 	st.drawn.Wait()
-	if detail == "" {
-		detail = st.detail
-	}
+	detail = cmp.Or(detail, st.detail)
 	if s.Live {
 		fmt.Fprint(s.out, "\r\x1b[2K")
 	}

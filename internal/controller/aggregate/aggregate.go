@@ -4,6 +4,7 @@ package aggregate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,9 +101,7 @@ type reconciler struct {
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "binding-status-controller")}
 	r.progress.Rate, r.nodes.Rate = progressRate, progressRate
 	followed.Store(new(client.Reader(mgr.GetCache())))

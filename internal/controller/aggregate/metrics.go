@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 
@@ -62,11 +63,7 @@ func healths(all []workv1alpha2.Binding) map[healthIn]int {
 			heard[item.ClusterName] = item.Health
 		}
 		for _, t := range b.BindingSpec().Clusters {
-			health := heard[t.Name]
-			if health == "" {
-				health = workv1alpha1.ResourceUnknown
-			}
-			out[healthIn{t.Name, health}]++
+			out[healthIn{t.Name, cmp.Or(heard[t.Name], workv1alpha1.ResourceUnknown)}]++
 		}
 	}
 	return out

@@ -4,6 +4,7 @@
 package deschedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,9 +76,7 @@ type reconciler struct {
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	if o.Waiting == nil {
 		o.Waiting = o.Fleet.Unschedulable
 	}

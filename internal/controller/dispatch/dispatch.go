@@ -3,6 +3,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,9 +94,7 @@ type subject struct {
 
 // Setup registers the controller with the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		events: commit.Recorder(mgr, "binding-controller")}
 	r.pending.Life, r.pending.Clock = commit.PendingWriteLife, o.Clock

@@ -3,6 +3,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,9 +52,7 @@ type Options struct {
 
 // Setup registers the recorders with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.WithTicker(clock.RealClock{}))
 	o.Progress.off = o.Source == nil
 	r := &recorder{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	type recorded struct {
@@ -168,9 +167,7 @@ func (r *recorder) removeFinalizer(ctx context.Context, read *releasev1alpha1.Re
 func (r *recorder) replay(ctx context.Context, s *history.Store, opened int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.replayed == 0 {
-		r.replayed = opened
-	}
+	r.replayed = cmp.Or(r.replayed, opened)
 	if r.replayed == opened {
 		return nil
 	}

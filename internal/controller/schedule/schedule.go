@@ -93,9 +93,7 @@ type reconciler struct {
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	o.AskAgain, o.RefreshAfter = cmp.Or(o.AskAgain, askAgain), cmp.Or(o.RefreshAfter, refreshAfter)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name),
 		index: newIndex(o.Name, o.Fleet.Snapshot().Settings().Plugins), limiter: rate.NewLimiter(eventRate, maxEvents)}

@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -64,21 +65,15 @@ func Behavior(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *autoscalingv2.H
 	}
 	atOnce, fastest := int32(0), autoscalingv2.MaxChangePolicySelect
 	fill := func(r **autoscalingv2.HPAScalingRules, policies ...autoscalingv2.HPAScalingPolicy) {
-		if *r == nil {
-			*r = &autoscalingv2.HPAScalingRules{}
-		}
-		if (*r).SelectPolicy == nil {
-			(*r).SelectPolicy = &fastest
-		}
+		*r = cmp.Or(*r, &autoscalingv2.HPAScalingRules{})
+		(*r).SelectPolicy = cmp.Or((*r).SelectPolicy, &fastest)
 		if len((*r).Policies) == 0 {
 			(*r).Policies = policies
 		}
 	}
 	fill(&out.ScaleUp, autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15},
 		autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15})
-	if out.ScaleUp.StabilizationWindowSeconds == nil {
-		out.ScaleUp.StabilizationWindowSeconds = &atOnce
-	}
+	out.ScaleUp.StabilizationWindowSeconds = cmp.Or(out.ScaleUp.StabilizationWindowSeconds, &atOnce)
 	fill(&out.ScaleDown, autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100,
 		PeriodSeconds: 15})
 	return out

@@ -215,9 +215,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 	scaled := map[ref]Scale{}
 	m := meaning(next)
 	for _, s := range c.Scale {
-		if s.Namespace == "" {
-			s.Namespace = c.Namespace
-		}
+		s.Namespace = cmp.Or(s.Namespace, c.Namespace)
 		r, err := next.find(s)
 		if err == nil && scaled[r] != (Scale{}) && scaled[r].Replicas != s.Replicas {
 			err = fmt.Errorf("scale %s: another one gives it %d replicas: keep one of the two", s, scaled[r].Replicas)

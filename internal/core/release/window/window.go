@@ -2,6 +2,7 @@
 package window
 
 import (
+	"cmp"
 	"time"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -102,11 +103,7 @@ func nextChange(windows []releasev1alpha1.ReleaseWindow, t time.Time) (next time
 
 // repeated returns the schedule and the duration of a window that is repeated.
 func repeated(w releasev1alpha1.ReleaseWindow) (schedule crontab.Schedule, duration time.Duration, ok bool) {
-	zone := w.TimeZone
-	if zone == "" {
-		zone = "UTC"
-	}
-	schedule, err := crontab.Parse(w.Schedule, zone)
+	schedule, err := crontab.Parse(w.Schedule, cmp.Or(w.TimeZone, "UTC"))
 	if err != nil || w.Duration == nil || w.Duration.Duration <= 0 {
 		return schedule, 0, false
 	}
