@@ -256,13 +256,9 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 	}
 	config = rest.CopyConfig(config)
 	config.Timeout = hubcli.AskTimeout
-	note := func(part, right string, err error) {
-		switch {
-		case err == nil || meta.IsNoMatchError(err):
-		case apierrors.IsForbidden(err):
-			h.Parts = append(h.Parts, partHealth{Name: part, OK: true, Detail: "unknown: this user may not " + right})
-		default:
-			h.Parts = append(h.Parts, partHealth{Name: part, OK: true, Detail: "unknown: " + err.Error()})
+	note := func(part string, err error) {
+		if err != nil && !meta.IsNoMatchError(err) {
+			h.Parts = append(h.Parts, unknownPart(part, err))
 		}
 	}
 	facts := overview.Facts{}
@@ -272,7 +268,7 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 		facts.Troubled, h.MoreAttention = troubled.Workloads, troubled.More
 	}
 	bindings, err := scope.Bindings.List(ctx, c)
-	note("workloads", "list resourcebindings, clusterresourcebindings and policies", err)
+	note("workloads", err)
 	byName := map[string]*clusterv1alpha1.Cluster{}
 	for i := range fleet {
 		byName[fleet[i].Name] = &fleet[i]
@@ -284,14 +280,14 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 		facts.Workloads = append(facts.Workloads, &row)
 	}
 	var releases releasev1alpha1.ReleaseList
-	note("releases", "list releases", c.List(ctx, &releases))
+	note("releases", c.List(ctx, &releases))
 	for i := range releases.Items {
 		if row, waits := overview.RowOfRelease(&releases.Items[i]); waits {
 			facts.Releases = append(facts.Releases, row)
 		}
 	}
 	var works ocmv1.ManifestWorkList
-	note("manifestworks", "list manifestworks", c.List(ctx, &works))
+	note("manifestworks", c.List(ctx, &works))
 	for i := range works.Items {
 		if item, is := overview.ItemOfManifestWork(&works.Items[i]); is {
 			facts.ManifestWorks = append(facts.ManifestWorks, item)
@@ -303,7 +299,7 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 
 	if slices.ContainsFunc(bindings, func(b workv1alpha2.Binding) bool { return failover.MayLeave(b, clusterOf) }) {
 		moves, err := membercli.FailoversOf(ctx, config)
-		note("failovers", "list what failovers need", err)
+		note("failovers", err)
 		h.Failovers = slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
 	}
 }
@@ -380,13 +376,22 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 			"checks, and the hub's log has the reasons (docs/logs.md)"}}
 }
 
+// unknownPart returns the result for a part that err hides, with the role that has a right that the user lacks.
+func unknownPart(name string, err error) partHealth {
+	detail := err.Error()
+	if lacks := why.MissingOf(err, "list", ""); lacks != nil {
+		detail = roles.Sentence([]roles.Missing{*lacks})
+	}
+	return partHealth{Name: name, OK: true, Detail: "unknown: " + detail}
+}
+
 // definitions reports whether all kinds of the hub are defined: without one, its objects seem to be gone.
 func definitions(ctx context.Context, config *rest.Config) partHealth {
 	p := partHealth{Name: "definitions"}
 	broken, err := definition.BrokenNow(ctx, config)
 	switch {
 	case apierrors.IsForbidden(err):
-		p.OK, p.Detail = true, "unknown: this user may not list customresourcedefinitions"
+		return unknownPart(p.Name, err)
 	case err != nil:
 		p.Detail, p.Next = err.Error(), "check the hub's log (docs/logs.md)"
 	case len(broken) > 0:

@@ -217,9 +217,15 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				Status: metav1.ConditionFalse, Message: "Failed to apply"}}}}},
 			want: []string{"ManifestWork w   eu        not applied: Failed to apply", "next: `argosy why manifestwork w -n eu`"}},
 		"who may not list releases": {ready: "True", forbidden: true,
-			want: []string{"ok    releases", "unknown: this user may not list releases", "All checks passed."}},
+			want: []string{"ok    releases", "unknown: you may not list releases.release.argosy.io in all namespaces; a " +
+				"ClusterRoleBinding to the ClusterRole argosy:view permits it", "All checks passed."}},
 		"who may not list bindings": {ready: "True", forbidden: true,
-			want: []string{"ok    workloads", "unknown: this user may not list resourcebindings", "All checks passed."}},
+			want: []string{"ok    workloads", "unknown: you may not list resourcebindings.work.karmada.io in all namespaces; " +
+				"a ClusterRoleBinding to the ClusterRole argosy:view permits it"}},
+		"who may not list ManifestWorks": {ready: "True", forbidden: true, want: []string{"ok    manifestworks",
+			"unknown: you may not list manifestworks.work.open-cluster-management.io in all namespaces"}},
+		"who may not list definitions": {ready: "True", forbidden: true, want: []string{"ok    definitions",
+			"unknown: you may not list customresourcedefinitions.apiextensions.k8s.io in all namespaces"}},
 		"a cluster is not seen yet": {want: []string{"cluster eu: its status has not been collected yet"}, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,13 +305,16 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 					default:
 						fmt.Fprint(w, c.pods)
 					}
-				case "/apis/work.karmada.io/v1alpha2/resourcebindings", "/apis/release.argosy.io/v1alpha1/releases":
+				case "/apis/work.karmada.io/v1alpha2/resourcebindings", "/apis/release.argosy.io/v1alpha1/releases",
+					"/apis/work.open-cluster-management.io/v1/manifestworks",
+					"/apis/apiextensions.k8s.io/v1/customresourcedefinitions":
 					if !c.forbidden {
 						return false
 					}
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(http.StatusForbidden)
-					fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":403,"reason":"Forbidden","message":"no"}`)
+					path := strings.Split(r.URL.Path, "/")
+					fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":403,"reason":"Forbidden","message":"no","details":{"group":%q,"kind":%q}}`, path[2], path[4])
 				default:
 					return false
 				}
