@@ -793,3 +793,14 @@ func BenchmarkClaim(b *testing.B) {
 		}
 	}
 }
+
+// The schema names a missing spec better than a spec of null.
+func TestDefaultsAddNoEmptySpec(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		c := object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m}}`)
+		if _, _, err := h.write("admin", c, c); err == nil || !strings.Contains(err.Error(), "Required") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}

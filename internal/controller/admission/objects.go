@@ -373,7 +373,9 @@ func (r request) setSpec(before map[string]any, after any) error {
 	if err != nil {
 		return err
 	}
-	r.obj.Object["spec"] = change(r.obj.Object["spec"], before["spec"], is["spec"])
+	if !reflect.DeepEqual(before["spec"], is["spec"]) { // a missing spec stays missing
+		r.obj.Object["spec"] = change(r.obj.Object["spec"], before["spec"], is["spec"])
+	}
 	return nil
 }
 
