@@ -94,11 +94,7 @@ func (m *Member) followLoad() *load {
 	if l := m.load.Load(); l != nil {
 		return l
 	}
-	l := &load{state: capacity.NewClusterState(), ailing: pods.NewLedger(), synced: make(chan struct{}), grown: func() {
-		for _, notify := range m.room {
-			notify(m.Name)
-		}
-	}}
+	l := &load{state: capacity.NewClusterState(), ailing: pods.NewLedger(), synced: make(chan struct{}), grown: m.grown}
 	m.load.Store(l)
 	all := func(resource string, selected fields.Selector) func(*connection) cache.ListWatch {
 		return func(c *connection) cache.ListWatch {

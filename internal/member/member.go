@@ -38,7 +38,7 @@ type Member struct {
 	tunneled  bool
 	o         Options
 	handlers  []Handler
-	room      []func(cluster string)
+	grown     func() // called when the member may have more free capacity
 	reach     *reach
 	ownership ownership
 	// lost is called when another hub takes over the member.

@@ -4,6 +4,7 @@ package member
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -94,9 +95,7 @@ type Members struct {
 
 // New knows no member yet.
 func New(o Options) *Members {
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
 	}
@@ -120,9 +119,7 @@ func New(o Options) *Members {
 		case known != nil:
 			known.reach.retry()
 		}
-		for _, f := range current(m, &m.answered) {
-			f(cluster)
-		}
+		m.callAll(&m.answered, cluster)
 	})
 	return m
 }
@@ -137,11 +134,11 @@ func (m *Members) OnAnswer(f func(cluster string)) { add(m, &m.answered, f) }
 func (m *Members) OnTaken(f func(cluster string)) { add(m, &m.taken, f) }
 
 // OnRoom adds a function that is called when a member may have more free capacity, and after the first list of its
-// nodes and pods. It must not block. Add it before the first Get.
+// nodes and pods. It must not block.
 func (m *Members) OnRoom(f func(cluster string)) { add(m, &m.room, f) }
 
 // OnScaler adds a function that is called when the autoscaler of a workload in a member changes, after the first call
-// of Member.Scaler. It must not block. Add it before the first Get.
+// of Member.Scaler. It must not block.
 func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) { add(m, &m.scaled, f) }
 
 // OnEndpoints adds a function that is called when the watched endpoints of a Service change in a member (see
@@ -361,28 +358,18 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 		uid:      cluster.UID,
 		o:        m.o,
 		handlers: slices.Clone(m.handlers),
-		room:     slices.Clone(m.room),
 		watched:  map[schema.GroupVersionResource]*objects{},
 	}
-	fresh.reach = &reach{clock: m.o.Clock, answered: func() {
-		for _, f := range current(m, &m.answered) {
-			f(name)
-		}
-	}}
-	fresh.lost = func() {
-		for _, f := range current(m, &m.taken) {
-			f(name)
-		}
-	}
-	scaled := slices.Clone(m.scaled)
+	fresh.reach = &reach{clock: m.o.Clock, answered: func() { m.callAll(&m.answered, name) }}
+	fresh.grown = func() { m.callAll(&m.room, name) }
+	fresh.lost = func() { m.callAll(&m.taken, name) }
 	fresh.scalers.changed = func(workload execute.Target) {
-		for _, f := range scaled {
+		for _, f := range current(m, &m.scaled) {
 			f(name, workload)
 		}
 	}
-	braked := slices.Clone(m.braked)
 	fresh.brakes.changed = func(namespace string, on bool) {
-		for _, f := range braked {
+		for _, f := range current(m, &m.braked) {
 			f(name, namespace, on)
 		}
 	}
@@ -399,6 +386,13 @@ func add[F any](m *Members, list *[]F, f F) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	*list = append(*list, f)
+}
+
+// callAll calls functions for a cluster.
+func (m *Members) callAll(list *[]func(cluster string), cluster string) {
+	for _, f := range current(m, list) {
+		f(cluster)
+	}
 }
 
 // current returns a copy of a list of functions: functions can be added at any time, while members are in use.
