@@ -169,15 +169,15 @@ func sealedCookie(r *http.Request, port int) string {
 
 // claims of a JSON web token. Nonce ties an ID token to a login, Expiry only shortens a session.
 type claims struct {
-	Nonce  string `json:"nonce"`
-	Expiry int64  `json:"exp"`
+	Nonce  string  `json:"nonce"`
+	Expiry float64 `json:"exp"` // in seconds, perhaps with a fraction
 }
 
 // claimsOf returns the claims of a JSON web token; none for other tokens. The API server verifies the token.
 func claimsOf(token string) (c claims) {
 	if parts := strings.Split(token, "."); len(parts) == 3 {
-		if raw, err := base64.RawURLEncoding.DecodeString(parts[1]); err != nil || json.Unmarshal(raw, &c) != nil {
-			return claims{}
+		if raw, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
+			_ = json.Unmarshal(raw, &c) // a claim of another type leaves the other one as it is
 		}
 	}
 	return c
@@ -188,5 +188,5 @@ func (c claims) end() time.Time {
 	if c.Expiry == 0 {
 		return time.Time{}
 	}
-	return time.Unix(c.Expiry, 0)
+	return time.Unix(int64(c.Expiry), 0)
 }

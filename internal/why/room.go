@@ -23,7 +23,7 @@ import (
 // RoomPath serves the room for a binding as JSON: GET /argosy/room?namespace=shop&binding=web-deployment returns how
 // many more replicas fit in each cluster, and the limit in those that cannot take all, such as {"m1": {"replicas": 3,
 // "limit": {"quota": "team", "resource": "cpu"}}}; clusters with unknown room are left out. A user with this
-// nonResourceURL can read that of every binding; by default only administrators have it.
+// nonResourceURL can read that of every binding.
 const RoomPath = "/argosy/room"
 
 // Room returns the scheduler's room for a binding, and what limits it; nil if the scheduler uses only the summaries of

@@ -226,10 +226,13 @@ func (r *fleetReader) parseKinds(names []string) (kinds []schema.GroupKind, err 
 func WriteObjects(out io.Writer, objects []simulate.Object, asJSON bool) error {
 	w := bufio.NewWriter(out)
 	for i, o := range objects {
-		text, err := hubcli.YAML(o.Object)
+		var text []byte
+		var err error
 		if asJSON {
 			text, err = o.MarshalJSON()
 			text = []byte(hubcli.EscapeJSON(string(text)))
+		} else {
+			text, err = hubcli.YAML(o.Object)
 		}
 		if err != nil {
 			return fmt.Errorf("write %s %s: %w", o.GetKind(), o.GetName(), err)

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -236,17 +237,31 @@ func withoutEndedRuns(ctx context.Context, hub, through *rest.Config, alone []Or
 	if err != nil || failed != nil {
 		return alone
 	}
-	return slices.DeleteFunc(alone, func(o Orphan) bool {
+	ended := make([]bool, len(alone))
+	var asking errgroup.Group
+	asking.SetLimit(askedAtOnce)
+	for i, o := range alone {
 		if !runs(o) {
-			return false
+			continue
 		}
-		there, err := members.Resource(o.Resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-		if err != nil {
-			return false
+		asking.Go(func() error {
+			there, err := members.Resource(o.Resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+			if err != nil {
+				return nil
+			}
+			b, _, err := scope.BindingFor(ctx, own, there.GroupVersionKind().GroupKind(), o.Namespace, o.Name)
+			ended[i] = err == nil && dispatch.EndedThere(b, there)
+			return nil
+		})
+	}
+	_ = asking.Wait()
+	var rest []Orphan
+	for i, o := range alone {
+		if !ended[i] {
+			rest = append(rest, o)
 		}
-		b, _, err := scope.BindingFor(ctx, own, there.GroupVersionKind().GroupKind(), o.Namespace, o.Name)
-		return err == nil && dispatch.EndedThere(b, there)
-	})
+	}
+	return rest
 }
 
 // listed is a resource that a member serves, with its kind.

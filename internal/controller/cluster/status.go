@@ -62,11 +62,12 @@ type check struct {
 	next time.Time
 }
 
-// holds reports whether the last check was of the same, and is not due again. Checks are at most so long apart.
-func (c *checks) holds(cluster string, of any, now time.Time, apart time.Duration) bool {
+// holds reports whether the last check was of the same, and is not due again. interval is the longest time
+// between two checks.
+func (c *checks) holds(cluster string, of any, now time.Time, interval time.Duration) bool {
 	last, known := c.Load(cluster)
 	return known && last.(check).of == of && now.Before(last.(check).next) &&
-		now.After(last.(check).next.Add(-2*apart))
+		now.After(last.(check).next.Add(-2*interval))
 }
 
 func (c *checks) set(cluster string, of any, next time.Time) { c.Store(cluster, check{of, next}) }

@@ -460,6 +460,9 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 		case keeps:
 			leaves = work.DeepCopy()
 			leaves.Spec.PreserveResourcesOnDeletion = new(true)
+		case decision.Kind == execute.Pause:
+			// A user may accept the restore from now on; the contents of the object are not checked.
+			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: decision.Reason})
 		}
 	}
 	action, _, err := r.act(ctx, m, leaves, manifest, observed, brake, false)

@@ -251,9 +251,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	b := read.DeepCopyObject().(workv1alpha2.Binding)
 	result, failure := r.Fleet.Schedule(b, s)
 	result.Apply(b, failure)
-	if failure, err = r.explain(ctx, b, failure); err != nil {
-		return 0, err
-	}
+	failure = r.explain(ctx, b, failure)
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, announced: moved}
 	r.pending.Add(key, pendingPlacement{read, outcome{confirmed: true}}) // the event may arrive before the response
@@ -295,13 +293,17 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 }
 
 // explain returns the failure of a run for b, or that it needs no cluster: see dispatch.PlacementFailure.
-func (r *reconciler) explain(ctx context.Context, b workv1alpha2.Binding, failure error) (error, error) {
+// It returns failure if the template cannot be read.
+func (r *reconciler) explain(ctx context.Context, b workv1alpha2.Binding, failure error) error {
 	of := b.BindingSpec().Resource
 	if failure == nil || !interpret.RunsOnce(match.GroupKind(of.APIVersion, of.Kind)) {
-		return failure, nil
+		return failure
 	}
 	template, _, err := r.Templates.ForBinding(ctx, b)
-	return dispatch.PlacementFailure(b, template, failure), err
+	if err != nil {
+		return failure
+	}
+	return dispatch.PlacementFailure(b, template, failure)
 }
 
 // confirmPending confirms a pending write of a placement once the cache shows it. It returns the new binding, or nil if

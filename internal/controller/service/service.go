@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -393,9 +393,13 @@ func (x *exchanges) targets(ctx context.Context, b workv1alpha2.Binding) ([]stri
 	if err != nil {
 		return nil, err
 	}
+	known := sets.New[string]()
+	for _, c := range clusters {
+		known.Insert(c.Name)
+	}
 	var out []string
 	for _, t := range dispatch.Targets(b) {
-		if slices.ContainsFunc(clusters, func(c *clusterv1alpha1.Cluster) bool { return c.Name == t.Name }) {
+		if known.Has(t.Name) {
 			out = append(out, t.Name)
 		}
 	}

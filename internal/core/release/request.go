@@ -73,7 +73,7 @@ var RequestVerbs = []string{releasev1alpha1.VerbPause, releasev1alpha1.VerbResum
 
 // NeedsReason reports whether a verb needs a reason.
 func NeedsReason(verb string) bool {
-	return verb == releasev1alpha1.VerbSkip || verb == releasev1alpha1.VerbRetry
+	return verb == releasev1alpha1.VerbSkip || verb == releasev1alpha1.VerbRetry || verb == releasev1alpha1.VerbBreakGlass
 }
 
 // OnlyRecords is why a Release of a change that was sent to clusters at once takes no verb but abort.

@@ -422,7 +422,7 @@ export const en = {
     checkSidecars: "check that SidecarSet: {command}",
     touch: "change the template, for example an annotation",
     notLazy: "or remove activationPreference: Lazy from the policy",
-    createAndPropagate: "create it with a kubeconfig of cluster {cluster}: {command}, or propagate the namespace to this cluster, too",
+    createAndPropagate: "create it with a kubeconfig of cluster {cluster}: {command}, or propagate the namespace to this cluster, too; if it is being deleted there, wait until it is gone",
     createOrAdd: "create it with a kubeconfig of cluster {cluster}: {command}, or add the namespace to the manifests: {edit}",
     limitQuota: "ResourceQuota {quota} of namespace {namespace} limits {resource}",
     limitSpread: "its spread allows no more: {rules}",

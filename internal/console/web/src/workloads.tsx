@@ -23,7 +23,7 @@ function Strip({ places }: { places: Placed[] }) {
   const good = places.filter((p) => p.state === "Healthy").length;
   const named = places.slice(0, 3);
   return (
-    <span class="strip" title={fill(t.workload.counts, { good, n: places.length })}>
+    <span class="strip" title={fill(t.workload.counts, { good, n: places.filter((p) => p.state !== "Ended").length })}>
       {named.map((p) => <span class={"place " + toneOf(p.state) + (p.state === "Lost" ? " silent" : "")} title={t.workloadState[p.state]} key={p.cluster}><Mark state={p.state} label={t.workloadState[p.state]} />{p.cluster}</span>)}
       {places.length > 3 && <span class="place more">+{places.length - 3}</span>}
     </span>

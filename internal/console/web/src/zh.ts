@@ -412,7 +412,7 @@ export const zh: Catalog = {
     checkSidecars: "检查该 SidecarSet：{command}",
     touch: "修改模板，例如一个注解",
     notLazy: "或从策略中移除 activationPreference: Lazy",
-    createAndPropagate: "使用集群 {cluster} 的 kubeconfig 创建该命名空间：{command}，或将该命名空间也分发到此集群",
+    createAndPropagate: "使用集群 {cluster} 的 kubeconfig 创建该命名空间：{command}，或将该命名空间也分发到此集群；如果它正在该集群中被删除，请等待删除完成",
     createOrAdd: "使用集群 {cluster} 的 kubeconfig 创建该命名空间：{command}，或将该命名空间加入清单：{edit}",
     limitQuota: "命名空间 {namespace} 的 ResourceQuota {quota} 限制了 {resource}",
     limitSpread: "其分布规则不允许更多：{rules}",

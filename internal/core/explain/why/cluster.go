@@ -430,7 +430,7 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 			"or join the cluster again, which does; otherwise change what admission there denies", c.Name) + retries
 	case workv1alpha1.ReasonNamespaceMissing:
 		return refused, createNamespace(e.template.Namespace, c.Name) + ", or propagate the namespace to this cluster, too" +
-			retries
+			afterDeletion + retries
 	case workv1alpha1.ReasonRejected:
 		return refused, cmp.Or(e.installKind(c.Name),
 			fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s", c.Name)+retries)
@@ -451,6 +451,9 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 	}
 	return "not applied: " + failure.Message, unknown
 }
+
+// afterDeletion is for a namespace that exists, but takes no objects any more.
+const afterDeletion = "; if it is being deleted there, wait until it is gone"
 
 // createNamespace returns how to create a namespace that a member lacks.
 func createNamespace(namespace, cluster string) string {

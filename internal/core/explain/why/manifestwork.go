@@ -178,7 +178,8 @@ func remedyOfManifest(name string, item ocm.Item, c *clusterv1alpha1.Cluster, fl
 		return fmt.Sprintf("change what the member refuses in spec.workload.manifests[%d]", item.Meta.Ordinal)
 	case workv1alpha1.ReasonNamespaceMissing:
 		return createNamespace(item.Meta.Namespace, c.Name) +
-			fmt.Sprintf(", or add the namespace to the manifests: `kubectl edit manifestworks %s -n %s`", name, c.Name) + retries
+			fmt.Sprintf(", or add the namespace to the manifests: `kubectl edit manifestworks %s -n %s`", name, c.Name) +
+				afterDeletion + retries
 	case workv1alpha1.ReasonObjectUnmanaged, workv1alpha1.ReasonObjectOfAnother:
 		return "remove the object from this ManifestWork, or from the owner that the message names"
 	case workv1alpha1.ReasonRestored:

@@ -193,7 +193,7 @@ var Paths = slices.Concat([]Path{
 	{Path: "/argosy/scheduler", fleet: true, view: true, edit: true, admin: true, operator: true,
 		Why: "it shows the scheduler's configuration, and is read-only"},
 	{Path: "/argosy/room", view: true, edit: true, admin: true, operator: true,
-		Why: "it shows the available replicas of clusters, and is read-only"},
+		Why: "it shows the available replicas of clusters and what limits them, and is read-only"},
 	{Path: "/argosy/nodes", operator: true, Why: "it shows the nodes of all clusters and their workloads"},
 	{Path: "/argosy/pods", view: true, edit: true, admin: true, operator: true,
 		Why: "it shows resourcebindings/pods of all namespaces, and is read-only"},
