@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,9 @@ type checked struct {
 	Errors []string `json:"errors,omitempty"`
 }
 
+// folded matches a line that starts a script whose lines YAML joins.
+var folded = regexp.MustCompile(`^\s*luaScript:\s*>`)
+
 // check prints for each customization which operations a hub would accept; the error has the number of rejected ones.
 // sources may define the kinds.
 func check(cmd *cobra.Command, sources []source, all []customizationFile, machine bool) error {
@@ -50,6 +54,14 @@ func check(cmd *cobra.Command, sources []source, all []customizationFile, machin
 		return err
 	}
 	objects := objectsOf(all)
+	for _, s := range sources {
+		for i, line := range strings.Split(string(s.text), "\n") {
+			if folded.MatchString(line) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "Warning: %s: line %d: > joins lines, so code after a comment becomes part of it; "+
+					"write luaScript: |\n", s.name, i+1)
+			}
+		}
+	}
 	failed := 0
 	results := make([]checked, 0, len(all))
 	for _, c := range all {

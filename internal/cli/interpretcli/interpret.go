@@ -56,8 +56,9 @@ func New(hub HubClients) *cobra.Command {
 		Long: `Run, test and explain how Argosy interprets a kind.
 
 Without a subcommand, it runs the scripts of a ResourceInterpreterCustomization on objects in files. It does not use a
-hub. --check also runs each script on sample objects, and warns if it fails on one or gives a wrong result. The fields
-of the kinds of Kubernetes, OpenKruise and Argo are built in; for other kinds, give the CustomResourceDefinition as well.`,
+hub. --check also runs each script on sample objects, and warns if it fails on one, reads fields that the kind does not
+have, sets global variables or gives a wrong result. The fields of the kinds of Kubernetes, OpenKruise and Argo are
+built in; for other kinds, give the CustomResourceDefinition as well.`,
 		Example: `  # Are the scripts valid? Do they fail on objects with missing fields?
   argosy interpret -f customization.yaml --check
   argosy interpret -f customization.yaml -f crd.yaml --check

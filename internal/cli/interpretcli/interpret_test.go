@@ -249,6 +249,7 @@ RULERS:
     ReviseReplica:           PASS
     InterpretStatus:         UNSET
     AggregateStatus:         PASS
+        warning: leaves out availableReplicas, collisionCount, conditions, currentRevision, expectedUpdatedReplicas, observedGeneration, readyReplicas, updateRevision, updatedAvailableReplicas, updatedReadyReplicas, updatedReplicas: Argosy fills them in, Karmada does not
     InterpretHealth:         PASS
         warning: does not check status.observedGeneration: after a change, it judges the old status
         warning: an object with an empty status is healthy: give counters a default, such as (status.readyReplicas or 0)

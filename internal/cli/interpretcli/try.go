@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +18,9 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
@@ -40,14 +44,24 @@ func try(ctx context.Context, c *configv1alpha1.ResourceInterpreterCustomization
 		program, err := script.Compile(c.Name, s.Operation, s.Source, script.SchemaOf(kind))
 		if err == nil {
 			t := trial{program, s.Operation, target, kind}
-			found[s.Operation] = append(t.failures(ctx), t.mistakes(ctx)...)
+			failed, endless := t.failures(ctx)
+			if found[s.Operation] = failed; !endless {
+				found[s.Operation] = append(failed, t.mistakes(ctx)...)
+			}
+		}
+	}
+	if c.Spec.Customizations.Retention != nil && len(c.Spec.Customizations.Retention.JSONPaths) > 0 {
+		// These are only about the paths, because there is no script.
+		if object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c); err == nil {
+			found[configv1alpha1.InterpreterOperationRetain] = dialect.Advise(&unstructured.Unstructured{Object: object})
 		}
 	}
 	return found
 }
 
-// failures returns how the script fails on samples, once per line.
-func (t trial) failures(ctx context.Context) []string {
+// failures returns how the script fails on samples, once per line. endless is true if it exceeds a limit, because each
+// further sample would take as long.
+func (t trial) failures(ctx context.Context) (failed []string, endless bool) {
 	bare, full := t.sample(false, 1), t.sample(true, 3)
 	empty := withValue(bare, map[string]any{}, "status")
 	samples := []struct {
@@ -62,7 +76,6 @@ func (t trial) failures(ctx context.Context) []string {
 		{"that has only required fields, while the member has all fields", bare, full, reports(full)},
 		{"of which a cluster has no status yet", bare, bare, []workv1alpha2.AggregatedStatusItem{{ClusterName: "member1"}}},
 	}
-	var failed []string
 	lines := map[int]bool{}
 	for _, s := range samples {
 		in := interpret.Inputs{Object: s.desired, Observed: s.observed, Replicas: 2, Items: s.items}
@@ -74,10 +87,10 @@ func (t trial) failures(ctx context.Context) []string {
 		lines[e.Line] = true
 		failed = append(failed, fmt.Sprintf("fails on an object %s: %s", s.what, lineAnd(e)))
 		if e.Reason != script.Runtime && e.Reason != script.BadResult {
-			break // each further sample would take as long
+			return failed, true
 		}
 	}
-	return failed
+	return failed, false
 }
 
 // mistakes returns results of samples that are hardly meant.
@@ -91,10 +104,15 @@ func (t trial) mistakes(ctx context.Context) []string {
 	}
 	full := t.sample(true, 3)
 	all := ask(interpret.Inputs{Object: full, Observed: full, Replicas: 2, Items: reports(full)})
-	found := all.Warnings
+	found := append(all.Warnings, t.habits(ctx, full)...)
 	spec, _ := full.Object["spec"].(map[string]any)
 	status, _ := full.Object["status"].(map[string]any)
 	switch t.operation {
+	case configv1alpha1.InterpreterOperationInterpretReplica:
+		if spec["template"] != nil && all.Replicas > 0 && all.Requirements == nil {
+			found = append(found, "does not return the requirements of a replica, without which Karmada divides replicas: "+
+				`return also require("kube").accuratePodRequirements(obj.spec.template)`)
+		}
 	case configv1alpha1.InterpreterOperationRetain:
 		other := t.sample(true, 2)
 		retained := ask(interpret.Inputs{Object: other, Observed: full}).Object
@@ -111,18 +129,121 @@ func (t trial) mistakes(ctx context.Context) []string {
 		if status["observedGeneration"] != nil && all.Status != nil && all.Status["observedGeneration"] == nil {
 			found = append(found, "leaves out observedGeneration, so the template has none")
 		}
-	case configv1alpha1.InterpreterOperationInterpretHealth:
-		old := withValue(full, full.GetGeneration()-1, "status", "observedGeneration")
-		if status["observedGeneration"] != nil && ask(interpret.Inputs{Object: old}).Health == interpret.Healthy {
-			found = append(found, "does not check status.observedGeneration: after a change, it judges the old status")
+	case configv1alpha1.InterpreterOperationAggregateStatus:
+		aggregate := builtin.Tier().Hooks(full.GroupVersionKind().GroupKind()).Evaluate(t.operation)
+		in := interpret.Inputs{Object: withValue(t.sample(false, 1), map[string]any{}, "status"), Items: reports(full)}
+		own := ask(in).Status
+		if aggregate == nil || len(own) == 0 {
+			break
 		}
-		empty := withValue(t.sample(false, 1), map[string]any{}, "status")
-		if spec["replicas"] != nil && ask(interpret.Inputs{Object: empty}).Health == interpret.Healthy {
-			found = append(found, "an object with an empty status is healthy: give counters a default, "+
-				"such as (status.readyReplicas or 0)")
+		out, err := aggregate(ctx, in)
+		if err != nil {
+			break // the sample is not valid in all
+		}
+		given, _ := out.Object.Object["status"].(map[string]any)
+		missing := slices.DeleteFunc(slices.Sorted(maps.Keys(given)), func(name string) bool {
+			return own[name] != nil
+		})
+		if len(missing) > 0 {
+			found = append(found, fmt.Sprintf("leaves out %s: Argosy fills them in, Karmada does not",
+				strings.Join(missing, ", ")))
+		}
+	case configv1alpha1.InterpreterOperationInterpretHealth:
+		found = append(found, t.misjudged(full, func(obj *unstructured.Unstructured) interpret.Health {
+			return ask(interpret.Inputs{Object: obj}).Health
+		})...)
+	}
+	return found
+}
+
+// habits returns what a script does that its results do not show.
+func (t trial) habits(ctx context.Context, full *unstructured.Unstructured) []string {
+	var found []string
+	in := interpret.Inputs{Object: full, Observed: full, Replicas: 2, Items: reports(full)}
+	trace, failed := t.program.Trace(ctx, in)
+	for _, path := range trace.Unknown {
+		found = append(found, fmt.Sprintf("reads a field that is always nil: %s has no field %s", t.target.Kind, path))
+	}
+	for _, name := range trace.Globals {
+		found = append(found, name+" is global, so later calls in Karmada may see it: declare it with local")
+	}
+	if failed == nil && t.operation == configv1alpha1.InterpreterOperationAggregateStatus {
+		in.Items = nil
+		var e *script.Error
+		if _, err := t.program.Trace(ctx, in); errors.As(err, &e) {
+			found = append(found, "fails in Karmada if the items are nil, because no cluster has reported: "+lineAnd(e))
 		}
 	}
 	return found
+}
+
+// misjudged returns for which objects with an obvious health a script returns another one.
+func (t trial) misjudged(full *unstructured.Unstructured,
+	health func(*unstructured.Unstructured) interpret.Health) []string {
+	if t.kind == nil {
+		return nil
+	}
+	has := func(path ...string) bool {
+		v, _, err := unstructured.NestedFieldNoCopy(full.Object, path...)
+		return err == nil && v != nil
+	}
+	bare, done := t.sample(false, 1), t.rollout(3, 3, 3)
+	healthy := health(done) == interpret.Healthy
+	observes := has("status", "observedGeneration")
+	scales := has("spec", "replicas") && has("status", "readyReplicas")
+	partition := []string{"spec", "updateStrategy", "partition"}
+	if !has(partition...) {
+		partition = []string{"spec", "updateStrategy", "rollingUpdate", "partition"}
+	}
+	var found []string
+	for _, c := range []struct {
+		applies bool
+		object  *unstructured.Unstructured
+		wrong   interpret.Health
+		finding string
+	}{
+		{observes, withValue(done, done.GetGeneration()-1, "status", "observedGeneration"), interpret.Healthy,
+			"does not check status.observedGeneration: after a change, it judges the old status"},
+		{!observes && has("status"), bare, interpret.Degraded,
+			"an object that was just created is unhealthy: failover may move it before it runs"},
+		{has("spec", "replicas"), withValue(bare, map[string]any{}, "status"), interpret.Healthy,
+			"an object with an empty status is healthy: give counters a default, such as (status.readyReplicas or 0)"},
+		{scales, t.rollout(3, 0, 0), interpret.Healthy, "an object with none of its 3 replicas is healthy"},
+		{scales && healthy, t.rollout(0, 0, 0), interpret.Degraded, "an object that is scaled to 0 replicas is unhealthy"},
+		{healthy && has(partition...), withValue(t.rollout(3, 3, 1), int64(2), partition...), interpret.Degraded,
+			"a canary that its partition pauses is unhealthy: failover may move it"},
+	} {
+		if c.applies && health(c.object) == c.wrong {
+			found = append(found, c.finding)
+		}
+	}
+	return found
+}
+
+// trouble are parts of the names of counters that are 0 in a healthy object.
+var trouble = regexp.MustCompile("(?i)unavailable|failed|reserved|collision|terminating|unknown|mis")
+
+// rollout returns an object with its desired, current and updated replicas, which its controller has observed.
+func (t trial) rollout(desired, current, updated int64) *unstructured.Unstructured {
+	obj := t.sample(false, 1)
+	if _, ok := t.kind.Properties["spec"].Properties["replicas"]; ok {
+		obj = withValue(obj, desired, "spec", "replicas")
+	}
+	status := map[string]any{}
+	for name, p := range t.kind.Properties["status"].Properties {
+		switch {
+		case p.Type != "integer":
+		case name == "observedGeneration":
+			status[name] = obj.GetGeneration()
+		case trouble.MatchString(name):
+			status[name] = int64(0)
+		case strings.Contains(strings.ToLower(name), "updated"):
+			status[name] = updated
+		default:
+			status[name] = current
+		}
+	}
+	return withValue(obj, status, "status")
 }
 
 // sample returns an object with all fields, or only with those that every object has. Its numbers are n.

@@ -48,11 +48,13 @@ function InterpretHealth(observedObj)
 end`, ""},
 		"a good AggregateStatus": {"statusAggregation", `
 function AggregateStatus(desiredObj, statusItems)
-  local n = 0
-  for _, item in ipairs(statusItems) do
-    n = n + ((item.status or {}).readyReplicas or 0)
+  local sum = {}
+  for _, item in ipairs(statusItems or {}) do
+    for name, value in pairs(item.status or {}) do
+      sum[name] = type(value) == "number" and value + (sum[name] or 0) or value
+    end
   end
-  desiredObj.status = {readyReplicas = n}
+  desiredObj.status = sum
   return desiredObj
 end`, ""},
 		"a good GetDependencies": {"dependencyInterpretation", `
@@ -72,7 +74,7 @@ function ReflectStatus(observedObj)
 end`, "fails on an object that has only required fields: line 3: "},
 		"a cluster without status": {"statusAggregation", `
 function AggregateStatus(desiredObj, statusItems)
-  for _, item in ipairs(statusItems) do
+  for _, item in ipairs(statusItems or {}) do
     if item.status.readyReplicas then print("ready") end
   end
   return desiredObj
@@ -104,9 +106,86 @@ function Retain(desiredObj, observedObj)
   desiredObj.spec.replicas = observedObj.spec.replicas
   return desiredObj
 end`, "the member's spec.replicas always wins"},
+		"no requirements": {"replicaResource", "function GetReplicas(obj) return obj.spec.replicas or 1 end",
+			"does not return the requirements of a replica"},
+		"a field that the kind does not have": {"replicaResource", `
+function GetReplicas(obj)
+  local all = (obj.spec.parallelism or 0) + (obj.spec.replicas or 1)
+  return all, require("kube").accuratePodRequirements(obj.spec.template)
+end`, "Deployment has no field spec.parallelism"},
+		"a field of a list that the kind does not have": {"dependencyInterpretation", `
+function GetDependencies(desiredObj)
+  for _, volume in ipairs(desiredObj.spec.template.spec.volumes or {}) do
+    if volume.configmap then print(volume.configMap.name) end
+  end
+  return {}
+end`, "Deployment has no field spec.template.spec.volumes[].configmap"},
+		"a global": {"healthInterpretation", `
+limit = 1
+function enough(status) return (status.availableReplicas or 0) >= limit end
+function InterpretHealth(observedObj)
+  status = observedObj.status or {}
+  return (status.observedGeneration or 0) >= observedObj.metadata.generation and
+    (enough(status) or observedObj.spec.replicas == 0)
+end`, "status is global"},
+		"no items": {"statusAggregation", `
+function AggregateStatus(desiredObj, statusItems)
+  if #statusItems > 0 then desiredObj.status = statusItems[1].status end
+  return desiredObj
+end`, "the items are nil, because no cluster has reported: line 2: "},
+		"a bare status": {"statusAggregation", `
+function AggregateStatus(desiredObj, statusItems)
+  return (statusItems and statusItems[1] or {}).status or {}
+end`, "a status without its object"},
+		"no spec": {"statusAggregation", `
+function AggregateStatus(o, statusItems)
+  o.status = (statusItems and statusItems[1] or {}).status
+  return {apiVersion = o.apiVersion, kind = o.kind, metadata = o.metadata, status = o.status}
+end`, "returned the object without its spec"},
+		"a part of the aggregated status": {"statusAggregation", `
+function AggregateStatus(desiredObj, statusItems)
+  desiredObj.status = {}
+  for _, item in ipairs(statusItems or {}) do
+    for name, value in pairs(item.status or {}) do desiredObj.status[name] = value end
+  end
+  desiredObj.status.updatedReplicas = nil
+  return desiredObj
+end`, "leaves out updatedReplicas: "},
+		"not healthy without replicas": {"healthInterpretation", `
+function InterpretHealth(observedObj)
+  local status = observedObj.status or {}
+  return (status.observedGeneration or 0) >= observedObj.metadata.generation and
+    (status.readyReplicas or 0) >= (observedObj.spec.replicas or 1) and observedObj.spec.replicas ~= 0
+end`, "an object that is scaled to 0 replicas is unhealthy"},
+		"healthy without pods": {"healthInterpretation", `
+function InterpretHealth(observedObj)
+  local status = observedObj.status or {}
+  return (status.observedGeneration or 0) >= observedObj.metadata.generation and
+    (status.readyReplicas or 0) >= (status.replicas or 0)
+end`, "an object with none of its 3 replicas is healthy"},
+		"a paused canary": {"healthInterpretation", `
+function InterpretHealth(observedObj)
+  local status = observedObj.status or {}
+  return (status.observedGeneration or 0) >= observedObj.metadata.generation and
+    (status.updatedReadyReplicas or 0) >= (observedObj.spec.replicas or 1)
+end`, "a canary that its partition pauses is unhealthy"},
+		"a new Workflow": {"healthInterpretation", `
+function InterpretHealth(observedObj)
+  return (observedObj.status or {}).phase ~= nil and observedObj.status.phase ~= "Failed"
+end`, "an object that was just created is unhealthy"},
+		"a status that a Workflow does not have": {"healthInterpretation", `
+function InterpretHealth(observedObj)
+  return (observedObj.status or {}).failed ~= "Error"
+end`, "Workflow has no field status.failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ric := customizationOf("apps/v1", "Deployment", c.operation, c.script)
+			target := [2]string{"apps/v1", "Deployment"}
+			if strings.Contains(name, "Workflow") {
+				target = [2]string{"argoproj.io/v1alpha1", "Workflow"}
+			} else if strings.Contains(name, "canary") {
+				target = [2]string{"apps.kruise.io/v1alpha1", "CloneSet"}
+			}
+			ric := customizationOf(target[0], target[1], c.operation, c.script)
 			out, _, err := run(t, noHub{}, map[string]string{"ric.yaml": ric}, "-f", "ric.yaml", "--check")
 			want := 0
 			if c.want != "" {
@@ -116,6 +195,27 @@ end`, "the member's spec.replicas always wins"},
 				t.Errorf("error %v, want a warning with %q:\n%s", err, c.want, out)
 			}
 		})
+	}
+}
+
+func TestCheckWarnsOfFoldedScripts(t *testing.T) {
+	ric := customizationOf("apps/v1", "Deployment", "healthInterpretation",
+		"function InterpretHealth(o) return o.metadata.generation == (o.status or {}).observedGeneration end")
+	for style, want := range map[string]int{"|": 0, "|-": 0, ">": 1, ">-": 1} {
+		given := map[string]string{"ric.yaml": strings.Replace(ric, "luaScript: |", "luaScript: "+style, 1)}
+		_, warnings, err := run(t, noHub{}, given, "-f", "ric.yaml", "--check")
+		if err != nil || strings.Count(warnings, "line 8: > joins lines") != want {
+			t.Errorf("luaScript: %s: error %v, want %d warnings:\n%s", style, err, want, warnings)
+		}
+	}
+}
+
+func TestCheckWarnsOfRetainedPaths(t *testing.T) {
+	ric := strings.Replace(customizationOf("apps/v1", "Deployment", "retention", "x"), "luaScript: |\n        x",
+		"jsonPaths: [.spec.strategy, \".metadata.labels['team']\"]", 1)
+	out, _, err := run(t, noHub{}, map[string]string{"ric.yaml": ric}, "-f", "ric.yaml", "--check")
+	if err != nil || strings.Count(out, "keeps the value of the member") != 1 || !strings.Contains(out, ".spec.strategy") {
+		t.Errorf("error %v, want a warning of .spec.strategy:\n%s", err, out)
 	}
 }
 

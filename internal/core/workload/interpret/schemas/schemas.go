@@ -15,6 +15,7 @@ import (
 	"github.com/argosy-io/argosy/api/argo"
 	"github.com/argosy-io/argosy/api/definition"
 	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 // Set has the schemas of whole objects, with metadata. They are immutable.
@@ -39,7 +40,24 @@ func Builtin() (*Set, error) {
 			}
 		}
 	}
+	for gvk, root := range s.kinds {
+		if kind.Lookup(gvk.GroupKind()).IsWorkflow() {
+			root.Properties["status"] = workflowStatus()
+		}
+	}
 	return s, nil
+}
+
+// workflowStatus returns the fields of a Workflow's status, which its CRD does not specify.
+func workflowStatus() apiextensionsv1.JSONSchemaProps {
+	fields := map[string]apiextensionsv1.JSONSchemaProps{"phase": {Type: "string"}}
+	for _, name := range []string{"message", "startedAt", "finishedAt", "progress", "estimatedDuration", "nodes",
+		"compressedNodes", "offloadNodeStatusVersion", "storedTemplates", "storedWorkflowTemplateSpec",
+		"persistentVolumeClaims", "outputs", "conditions", "resourcesDuration", "synchronization", "artifactRepositoryRef",
+		"artifactGCStatus", "taskResultsCompletionStatus"} {
+		fields[name] = apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true)}
+	}
+	return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields}
 }
 
 // Add adds all versions of a CRD and replaces known ones.

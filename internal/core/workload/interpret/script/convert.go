@@ -312,10 +312,10 @@ func (rd *reader) table(t *lua.LTable, hint any, schema *Schema, depth int) (v a
 	if rd.size += slotBytes; rd.size > rd.run.bounds.memory {
 		return nil, false, rd.tooLarge()
 	}
-	if t.Metatable != lua.LNil && t.Metatable != library.closedMeta {
+	own := rd.run.sources[t]
+	if t.Metatable != lua.LNil && own == nil {
 		return nil, false, &misfit{message: "is a library, which an object cannot contain"}
 	}
-	own := rd.run.sources[t]
 	if own != nil {
 		if err := own.untype(); err != nil {
 			return nil, false, &misfit{message: err.Error()}

@@ -531,6 +531,8 @@ func readAggregated(rs results, in interpret.Inputs, out *Outputs) error {
 		return nil
 	} else if status, ok = m["status"].(map[string]any); !ok {
 		return rs.wrong("returned an object whose status is not a table with names as keys")
+	} else if m["spec"] == nil && before["spec"] != nil {
+		out.Warnings = append(out.Warnings, rs.function+" returned the object without its spec; return desiredObj")
 	}
 	out.Status = status
 	if in.Object != nil {

@@ -32,6 +32,9 @@ func SchemaOf(props *apiextensionsv1.JSONSchemaProps) *Schema {
 	if props.AdditionalProperties != nil {
 		s.Values = SchemaOf(props.AdditionalProperties.Schema)
 	}
+	if open := props.XPreserveUnknownFields; s.Values == nil && open != nil && *open {
+		s.Values = &Schema{} // any field, of any type
+	}
 	if props.Items != nil {
 		s.Items = SchemaOf(props.Items.Schema)
 	}
