@@ -494,7 +494,7 @@ var s002 = []row{
 			s.shared(u, "member1:3 member2:2 member3:1")
 			s.shows(u, map[string]any{"status.replicas": 6, "status.readyReplicas": 6})
 			return "divided and folded by it; " +
-				s.finds(s.text("S002", 912), "once it is set in the member, neither scaling on the hub nor the division of replicas has any effect there")
+				s.finds(s.text("S002", 912), "the member's spec.replicas always wins: the hub cannot change it any more")
 		}},
 	{id: "94x", block: "S002-Deployment-RIC.Retain", chain: "Deployment", want: "scaling works all the same",
 		see: func(s *story) string {
@@ -579,7 +579,7 @@ var s003 = []row{
 		want: "accepted, with lint; resumable by what is built in", see: func(s *story) string {
 			text := s.fragment("argoproj.io/v1alpha1", "Workflow", 284)
 			s.apply(s.object(text))
-			return s.finds(text, "the hub can neither suspend nor resume it") + "; " +
+			return s.finds(text, "the member's spec.suspend always wins: the hub cannot change it any more") + "; " +
 				shownBy("test/e2e", "TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub")(s)
 		}},
 	{id: "106", block: "S003-Workflow-health", chain: "Workflow", want: "accepted, with lint", see: func(s *story) string {

@@ -484,10 +484,6 @@ func (s *story) argosy(name string, args ...string) (string, error) {
 	}
 	cmd := exec.CommandContext(s.t.Context(), link, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+fleet.Lab.Hub.Kubeconfig())
-	if slices.Contains(args, "lint") {
-		// Without a hub, whose definitions say less of Argo's kinds than what the binary knows.
-		cmd.Env = append(os.Environ(), "KUBECONFIG=", "HOME="+s.t.TempDir())
-	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
@@ -503,26 +499,20 @@ func (s *story) prints(text string, args ...string) string {
 	return strings.Join(args, " ") + " prints " + text
 }
 
-// lint returns which finding the command has for a customization.
-func (s *story) lint(text string, args ...string) string {
+// finds checks that the check of a customization warns of something.
+func (s *story) finds(text string, findings ...string) string {
 	file := filepath.Join(s.t.TempDir(), "block.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.fail("%v", err)
 	}
 	// it fails where there is an error
-	out, _ := s.argosy("argosy", append([]string{"interpret", "lint", "-f", file}, args...)...)
-	return out
-}
-
-// finds checks that lint reports something.
-func (s *story) finds(text string, findings ...string) string {
-	out := s.lint(text)
+	out, _ := s.argosy("argosy", "interpret", "-f", file, "--check")
 	for _, f := range findings {
 		if !strings.Contains(out, f) {
-			s.fail("lint does not say %q, but %s", f, cut(out, 600))
+			s.fail("--check does not say %q, but %s", f, cut(out, 2000))
 		}
 	}
-	return "lint: " + strings.Join(findings, "; ")
+	return "--check: " + strings.Join(findings, "; ")
 }
 
 // shownBy is for rows that another test tells: it must be there.
