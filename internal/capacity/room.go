@@ -158,8 +158,8 @@ func (f *Fleet) state(cluster string, use func(*capacity.ClusterState)) {
 }
 
 // Schedule places a binding on the fleet of s with the current room, and reserves the room until its pods appear. It
-// does not modify b, whose clusters must be the current ones. All placements by room use Schedule or Decide, one at a
-// time, so that no room is used twice.
+// does not modify b, whose clusters must be the current ones. All placements by room use Schedule or Room.Reserve,
+// one at a time, so that no room is used twice.
 func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.Result, error) {
 	if !schedule.NeedsRoom(b) {
 		result, err := schedule.Schedule(b, s, nil)
@@ -173,18 +173,6 @@ func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.
 	result, err := schedule.Schedule(b, s, schedule.Least(seen(b, s, f.state), asked))
 	f.Assume(b, result.Clusters)
 	return result, err
-}
-
-// Decide is Schedule for other decisions about a placed binding. decide selects clusters by the current room; if ok is
-// true the room is reserved. decide must not block.
-func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot,
-	decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)) {
-	asked := f.estimatorAnswers(b, s)
-	f.placing.Lock()
-	defer f.placing.Unlock()
-	if clusters, ok := decide(schedule.Least(seen(b, s, f.state), asked)); ok {
-		f.Assume(b, clusters)
-	}
 }
 
 // shrink drops the reservation of a binding beyond its current replicas. A placement that was not written can use that

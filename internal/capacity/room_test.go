@@ -282,10 +282,6 @@ func TestConcurrentMovesAndPlacementsNeverShareRoom(t *testing.T) {
 		w.pod("old", "other", "other-x-1", "n0", "1")
 		w.expectRoom("old is full", wants("one", 1, "1"), map[string]string{"m1": "8", "m2": "3", "old": "0"})
 		s := w.fleet.Snapshot()
-		fleet := deschedule.Clusters{Snapshot: s,
-			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-				w.fleet.Decide(b, s, decide)
-			}}
 		for round := range 50 {
 			var mu sync.Mutex
 			var placed []*workv1alpha2.ResourceBinding
@@ -303,13 +299,17 @@ func TestConcurrentMovesAndPlacementsNeverShareRoom(t *testing.T) {
 					}
 					<-begin
 					var to []workv1alpha2.TargetCluster
-					if moves {
-						m, ok, err := deschedule.Relieve(b, map[string]int32{"old": 1}, fleet, intstr.FromInt32(1), w.clock.Now())
+					for reserved := 0; moves && reserved == 0; {
+						room := w.fleet.PlanRoom(s)
+						m, ok, err := deschedule.Relieve(b, map[string]int32{"old": 1}, s, room.Copy(), intstr.FromInt32(1),
+							w.clock.Now())
 						if err != nil || !ok {
 							return
 						}
 						to = m.Clusters
-					} else {
+						reserved = room.Reserve([]capacity.Placement{{Binding: b, Clusters: to}})
+					}
+					if !moves {
 						result, err := w.fleet.Schedule(b, s)
 						if err != nil {
 							return

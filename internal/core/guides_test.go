@@ -199,10 +199,7 @@ var guideEvents = map[string]func(*guideStory) (before, after string){
 		}, []workv1alpha2.Binding{s.binding})
 		out := deschedule.Rebalance(
 			deschedule.Threshold{corev1.ResourceCPU: *policy.Spec.ReschedulePolicy.Threshold.CPUUtilization},
-			[]workv1alpha2.Binding{s.binding}, load, deschedule.Clusters{Snapshot: fleet, Decide: func(b workv1alpha2.Binding,
-				decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-				decide(fleet.Room(b))
-			}}, intstr.FromString("25%"), 10, s.now)
+			[]workv1alpha2.Binding{s.binding}, load, fleet, fleet.Summaries(), intstr.FromString("25%"), 10, s.now)
 		if len(out.Decisions) == 0 {
 			return coretest.TargetsText(s.binding.Spec.Clusters), ""
 		}

@@ -134,7 +134,9 @@ func (r *reconciler) relieve(ctx context.Context) error {
 		return err
 	}
 	var failed []error
-	moved, waits := 0, map[types.NamespacedName]bool{}
+	var moves []deschedule.Decision
+	waits, room := map[types.NamespacedName]bool{}, r.Fleet.PlanRoom(s)
+	planned := room.Copy()
 	for _, b := range bindings {
 		key := client.ObjectKeyFromObject(b)
 		stuck, err := r.stuck(ctx, b, s, waiting, now.Add(-r.Unschedulable))
@@ -142,31 +144,24 @@ func (r *reconciler) relieve(ctx context.Context) error {
 			failed = append(failed, err)
 			continue
 		}
-		if waits[key] = len(stuck) > 0; !waits[key] || moved >= maxBindings {
+		if waits[key] = len(stuck) > 0; !waits[key] || len(moves) >= maxBindings {
 			continue
 		}
-		m, ok, err := deschedule.Relieve(b, stuck, r.fleet(s), maxMoved, now)
+		m, ok, err := deschedule.Relieve(b, stuck, s, planned, maxMoved, now)
 		switch {
 		case err != nil:
 			if r.reported.IsNew(key, err.Error()) {
 				r.emit(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
 			}
-			continue
-		case !ok:
-			continue
-		}
-		r.reported.Forget(key)
-		wrote, err := r.move(ctx, b, m, noNode, fmt.Sprintf("%s unschedulable for %s and moved", deschedule.Listed(m.Left),
-			r.Unschedulable))
-		if err != nil {
-			failed = append(failed, err)
-		}
-		if wrote {
-			moved++
+		case ok:
+			r.reported.Forget(key)
+			moves = append(moves, deschedule.Decision{Binding: b, Move: m})
 		}
 	}
 	r.reported.ForgetIf(func(key types.NamespacedName) bool { return !waits[key] })
-	return errors.Join(failed...)
+	return errors.Join(append(failed, r.move(ctx, room, moves, noNode, func(d deschedule.Decision) string {
+		return fmt.Sprintf("%s unschedulable for %s and moved", deschedule.Listed(d.Move.Left), r.Unschedulable)
+	}))...)
 }
 
 // stuck returns the unschedulable replicas of b by cluster; none if b must not move.
@@ -230,18 +225,13 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 			targets = append(targets, b)
 		}
 	}
-	load := deschedule.LoadOf(s, clusters, r.Used, all)
-	out := deschedule.Rebalance(threshold, targets, load, r.fleet(s), *rule.MaxMoved, maxBindings, now)
-	var failed []error
-	for _, d := range out.Decisions {
-		why := fmt.Sprintf("%s removed, because the cluster is over the %s threshold of ReplicaSchedulingPolicy %s,",
+	load, room := deschedule.LoadOf(s, clusters, r.Used, all), r.Fleet.PlanRoom(s)
+	out := deschedule.Rebalance(threshold, targets, load, s, room.Copy(), *rule.MaxMoved, maxBindings, now)
+	err = r.move(ctx, room, out.Decisions, overThreshold, func(d deschedule.Decision) string {
+		return fmt.Sprintf("%s removed, because the cluster is over the %s threshold of ReplicaSchedulingPolicy %s,",
 			deschedule.Listed(d.Move.Left), out.Over[d.From], policy.Name)
-		if _, err := r.move(ctx, d.Binding, d.Move, overThreshold, why); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	failed = append(failed, r.report(ctx, policy, balanced(out)))
-	return rule.Interval.Duration, errors.Join(failed...)
+	})
+	return rule.Interval.Duration, errors.Join(err, r.report(ctx, policy, balanced(out)))
 }
 
 // targets reports whether the policy allows to move replicas of b.
@@ -294,19 +284,32 @@ func (r *reconciler) report(ctx context.Context, policy *configv1alpha1.ReplicaS
 	return err
 }
 
-// move writes a move and records events. A conflict wins: the next round uses the new binding.
-func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m deschedule.Move, reason,
-	why string) (bool, error) {
+// move carries out the moves that still have room. The others follow in later rounds.
+func (r *reconciler) move(ctx context.Context, room *capacity.Room, moves []deschedule.Decision, reason string,
+	why func(deschedule.Decision) string) error {
+	var placements []capacity.Placement
+	for _, d := range moves {
+		placements = append(placements, capacity.Placement{Binding: d.Binding, Clusters: d.Move.Clusters})
+	}
+	var failed []error
+	for _, d := range moves[:room.Reserve(placements)] {
+		failed = append(failed, r.write(ctx, d.Binding, d.Move, reason, why(d)))
+	}
+	return errors.Join(failed...)
+}
+
+// write writes a move and records events. A conflict wins: the next round uses the new binding.
+func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, m deschedule.Move, reason, why string) error {
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
 	m.Apply(want, r.Clock.Now())
 	if _, err := commit.Update(ctx, r.client, b, want); err != nil {
 		r.Fleet.Assume(b, b.BindingSpec().Clusters)
 		if commit.Stale(err) {
-			return false, nil
+			return nil
 		}
 		err = fmt.Errorf("move replicas (%s left): %w", deschedule.Listed(m.Left), err)
 		r.emit(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
-		return false, err
+		return err
 	}
 	for cluster, replicas := range m.Left {
 		descheduled.WithLabelValues(cluster, reason).Add(float64(replicas))
@@ -320,7 +323,7 @@ func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m desched
 	r.events.RecordSuccess(workv1alpha2.EventDescheduleBindingSucceed,
 		fmt.Sprintf("Replicas of %s to %s. Result: {%s}", why, deschedule.Listed(m.Took), strings.Join(result, ", ")), b,
 		scope.TemplateOf(b))
-	return true, nil
+	return nil
 }
 
 // emit records an event on the binding and on its template.
@@ -352,14 +355,6 @@ func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*uns
 		return nil, err
 	}
 	return obj, nil
-}
-
-// fleet returns the fleet for core/adjust/deschedule.
-func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Clusters {
-	return deschedule.Clusters{Snapshot: s,
-		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-			r.Fleet.Decide(b, s, decide)
-		}}
 }
 
 // ready returns the names of Ready clusters. Data of other clusters may be outdated.

@@ -125,18 +125,12 @@ func cluster(name string, cpu, allocated, allocating int64) *clusterv1alpha1.Clu
 	}
 }
 
-// clusters returns the clusters for a decision. The room is computed unless it is given.
-func clusters(room schedule.Capacity, clusters ...*clusterv1alpha1.Cluster) Clusters {
-	s := schedule.NewSnapshot(clusters)
-	return Clusters{Snapshot: s, Decide: func(b workv1alpha2.Binding,
-		decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-		if room == nil {
-			decide(s.Room(b))
-		} else {
-			decide(room)
-		}
-	}}
-}
+// room is the same for each binding and does not shrink.
+type room schedule.Capacity
+
+func (r room) Copy() schedule.Room                                     { return r }
+func (r room) Free(workv1alpha2.Binding) schedule.Capacity             { return schedule.Capacity(r) }
+func (r room) Take(workv1alpha2.Binding, []workv1alpha2.TargetCluster) {}
 
 func unknown(string) map[corev1.ResourceName]float64 { return nil }
 

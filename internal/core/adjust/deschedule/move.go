@@ -14,15 +14,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Clusters is the interface to the clusters.
-type Clusters struct {
-	Snapshot schedule.Snapshot
-	// Decide calls decide with the room for more replicas of the binding in each cluster. If ok is true it reserves the
-	// room that the result uses. No other reservation happens in between.
-	Decide func(b workv1alpha2.Binding, decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster,
-		ok bool))
-}
-
 // Move is a new placement of a binding with the same total of replicas.
 type Move struct {
 	// Clusters is the new placement, sorted by name.
@@ -50,21 +41,12 @@ func Rests(b workv1alpha2.Binding, s schedule.Snapshot, schedulerName string) bo
 
 // elsewhere moves as many replicas as have room elsewhere. leave is the maximum by cluster. It returns an error if none
 // can move. limit, if not nil, bounds what a cluster takes. A cluster with unknown room takes none, because a replica
-// may be unschedulable there too.
-func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Clusters,
-	limit schedule.Capacity) (m Move, err error) {
-	f.Decide(b, func(room schedule.Capacity) ([]workv1alpha2.TargetCluster, bool) {
-		m, err = within(b, leave, f.Snapshot, room, limit)
-		return m.Clusters, err == nil
-	})
-	return m, err
-}
-
-// within is elsewhere for the given room.
-func within(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot, room,
+// may be unschedulable there too. The move takes its room.
+func elsewhere(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot, room schedule.Room,
 	limit schedule.Capacity) (Move, error) {
+	free := room.Free(b)
 	takes := func(cluster string) (int32, bool) {
-		n, known := room(cluster)
+		n, known := free(cluster)
 		if !known || leave[cluster] > 0 {
 			return 0, true
 		}
@@ -83,6 +65,7 @@ func within(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot,
 		leave := trim(leave, total)
 		result, err := schedule.Schedule(lowered(b, leave), s, takes)
 		if move, ok := moved(b, result.Clusters, leave); err == nil && ok {
+			room.Take(b, move.Clusters)
 			return move, nil
 		}
 		var short *schedule.UnschedulableError

@@ -180,9 +180,9 @@ type Blocked struct {
 // Rebalance moves replicas from clusters over the threshold to clusters well under it, largest replicas first, until
 // they are at the threshold. targets are the bindings at rest (see Rests) that may move, allowed the replicas of each
 // at once, most the number of bindings. A workload moves replicas only while all are ready, and never its last one.
-// Rebalance updates load with the moves.
-func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Clusters, allowed intstr.IntOrString, most int,
-	now time.Time) Rebalanced {
+// Rebalance updates load and room with the moves.
+func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, s schedule.Snapshot, room schedule.Room,
+	allowed intstr.IntOrString, most int, now time.Time) Rebalanced {
 	out := Rebalanced{Over: map[string]corev1.ResourceName{}, Blocked: map[string]Blocked{}}
 	shares := map[string]float64{}
 	for cluster, u := range load {
@@ -219,7 +219,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Cluster
 				continue
 			}
 			record := RecordOf(b)
-			m, err := elsewhere(b, map[string]int32{from: n}, f, func(cluster string) (int32, bool) {
+			m, err := elsewhere(b, map[string]int32{from: n}, s, room, func(cluster string) (int32, bool) {
 				if load[cluster] == nil || record.shut(cluster, now) {
 					return 0, true
 				}

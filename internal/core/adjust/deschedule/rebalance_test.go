@@ -105,8 +105,8 @@ func TestRebalanceMovesReplicasToClustersUnderThreshold(t *testing.T) {
 			for _, b := range tt.bindings {
 				all = append(all, b)
 			}
-			f := clusters(nil, joined...)
-			load := LoadOf(f.Snapshot, names, func(c string) map[corev1.ResourceName]float64 {
+			s := schedule.NewSnapshot(joined)
+			load := LoadOf(s, names, func(c string) map[corev1.ResourceName]float64 {
 				if share, ok := tt.used[c]; ok {
 					return map[corev1.ResourceName]float64{corev1.ResourceCPU: share}
 				}
@@ -118,7 +118,8 @@ func TestRebalanceMovesReplicasToClustersUnderThreshold(t *testing.T) {
 			if tt.allowed == "" {
 				tt.allowed = quarter
 			}
-			out := Rebalance(Threshold{corev1.ResourceCPU: 80}, all, load, f, intstr.Parse(tt.allowed), tt.most, start)
+			out := Rebalance(Threshold{corev1.ResourceCPU: 80}, all, load, s, s.Summaries(),
+				intstr.Parse(tt.allowed), tt.most, start)
 			var got, blocked []string
 			for _, d := range out.Decisions {
 				got = append(got, d.Binding.GetName()+": "+placed(d.Move.Clusters))
@@ -174,13 +175,13 @@ func TestRebalancingEndsAndNothingMovesBack(t *testing.T) {
 			for _, name := range names {
 				joined = append(joined, cluster(name, caps[name], used(name), 0))
 			}
-			f := clusters(nil, joined...)
+			s := schedule.NewSnapshot(joined)
 			was := map[string]bool{}
 			for _, name := range names {
 				was[name] = over(name)
 			}
-			out := Rebalance(Threshold{corev1.ResourceCPU: int32(percent)}, all, LoadOf(f.Snapshot, names, unknown, all), f,
-				allowed, 100, now)
+			out := Rebalance(Threshold{corev1.ResourceCPU: int32(percent)}, all, LoadOf(s, names, unknown, all), s,
+				s.Summaries(), allowed, 100, now)
 			for _, d := range out.Decisions {
 				moves++
 				mustSucceed(t, was[d.From] && !took[d.From], "seed %d: %s gives, over %v, took %v", seed, d.From, was[d.From],

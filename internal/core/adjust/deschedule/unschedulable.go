@@ -18,6 +18,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/kind"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Stuck returns how many replicas of a template have been unschedulable since before the given time. pods are the
@@ -125,27 +126,27 @@ func (s *Stay) Unwrap() error { return s.Cause }
 
 // Relieve moves stuck replicas of b to clusters with room: at most the allowed number at once, no ready ones, and none
 // that moved recently. ok is false if nothing must move. A *Stay error explains why nothing can move. b must be at rest
-// (see Rests).
-func Relieve(b workv1alpha2.Binding, stuck map[string]int32, f Clusters, allowed intstr.IntOrString,
-	now time.Time) (m Move, ok bool, err error) {
+// (see Rests). The move takes its room.
+func Relieve(b workv1alpha2.Binding, stuck map[string]int32, s schedule.Snapshot, room schedule.Room,
+	allowed intstr.IntOrString, now time.Time) (m Move, ok bool, err error) {
 	record := RecordOf(b)
 	leave := map[string]int32{}
 	for cluster, n := range stuck {
-		s, known := seenIn(b, cluster)
+		status, known := seenIn(b, cluster)
 		has := workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, cluster)
 		if !known || record.settling(cluster, now) {
 			continue
 		}
 		// Surplus pods are terminating or surge pods of a rollout.
-		n -= max(0, s.Replicas-has)
-		if n = min(n, has-s.Ready); n > 0 {
+		n -= max(0, status.Replicas-has)
+		if n = min(n, has-status.Ready); n > 0 {
 			leave[cluster] = n
 		}
 	}
 	if len(leave) == 0 {
 		return Move{}, false, nil
 	}
-	m, err = elsewhere(b, trim(leave, Allowance(allowed, b.BindingSpec().Replicas)), f,
+	m, err = elsewhere(b, trim(leave, Allowance(allowed, b.BindingSpec().Replicas)), s, room,
 		func(cluster string) (int32, bool) {
 			return 0, record.shut(cluster, now) || stuck[cluster] > 0
 		})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -111,15 +112,16 @@ func TestUnschedulableReplicasMoveToRoom(t *testing.T) {
 				tt.change(b)
 				b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = schedule.AppliedPlacement(b.Spec.Placement)
 			}
-			room := counts(tt.room)
-			f := clusters(schedule.Answers(room), cluster("m1", 10, 0, 0), cluster("m2", 10, 0, 0), cluster("m3", 10, 0, 0))
-			mustSucceed(t, Rests(b, f.Snapshot, policyv1alpha1.DefaultSchedulerName), "the binding is not at rest")
+			free := room(schedule.Answers(counts(tt.room)))
+			s := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{cluster("m1", 10, 0, 0), cluster("m2", 10, 0, 0),
+				cluster("m3", 10, 0, 0)})
+			mustSucceed(t, Rests(b, s, policyv1alpha1.DefaultSchedulerName), "the binding is not at rest")
 			before := b.DeepCopy()
 			allowed := tt.allowed
 			if allowed == "" {
 				allowed = quarter
 			}
-			m, ok, err := Relieve(b, counts(tt.stuck), f, intstr.Parse(allowed), start)
+			m, ok, err := Relieve(b, counts(tt.stuck), s, free, intstr.Parse(allowed), start)
 			switch {
 			case tt.err != "":
 				mustSucceed(t, err != nil && strings.Contains(err.Error(), tt.err), "error %v, want %q; moved %+v", err, tt.err, m)
@@ -132,10 +134,10 @@ func TestUnschedulableReplicasMoveToRoom(t *testing.T) {
 				tt.want)
 			mustSucceed(t, placed(before.Spec.Clusters) == placed(b.Spec.Clusters), "the binding was changed")
 			m.Apply(b, start)
-			if reason, due := schedule.Due(b, f.Snapshot); due {
+			if reason, due := schedule.Due(b, s); due {
 				t.Errorf("after the move the scheduler would run, as %s", reason)
 			}
-			if _, again, _ := Relieve(b, m.Took, f, intstr.Parse(allowed), start.Add(time.Minute)); again {
+			if _, again, _ := Relieve(b, m.Took, s, free, intstr.Parse(allowed), start.Add(time.Minute)); again {
 				t.Error("what was moved moves again within the cool-down")
 			}
 		})
@@ -309,8 +311,8 @@ func TestReplicasComeToRestAndRunningOnesNeverMove(t *testing.T) {
 					members = append(members, name)
 					joined = append(joined, cluster(name, n, used[name]/1000, waits[name]/1000))
 				}
-				f := clusters(nil, joined...)
-				m, ok, err := Relieve(b, stuck[b.Name], f, intstr.FromString(quarter), now)
+				s := schedule.NewSnapshot(joined)
+				m, ok, err := Relieve(b, stuck[b.Name], s, s.Summaries(), intstr.FromString(quarter), now)
 				if !ok {
 					if len(stuck[b.Name]) > 0 {
 						// The twin: is there really no other cluster with room for one?
@@ -352,8 +354,8 @@ func TestReplicasComeToRestAndRunningOnesNeverMove(t *testing.T) {
 func TestClusterWithoutReplicasKeepsEmptyWorkload(t *testing.T) {
 	b := binding("web", "m1=1 m2=0 m3=0", 1, dynamic())
 	report(b, counts("m1=1"))
-	f := clusters(schedule.Answers(counts("m1=9 m2=9 m3=0")), fleetOf("m1", "m2", "m3")...)
-	f.Snapshot = schedule.Settings{KeepEmpty: true}.Snapshot(fleetOf("m1", "m2", "m3"))
-	m, ok, err := Relieve(b, counts("m1=1"), f, intstr.FromString(quarter), start)
+	s := schedule.Settings{KeepEmpty: true}.Snapshot(fleetOf("m1", "m2", "m3"))
+	m, ok, err := Relieve(b, counts("m1=1"), s, room(schedule.Answers(counts("m1=9 m2=9 m3=0"))),
+		intstr.FromString(quarter), start)
 	mustSucceed(t, ok && err == nil && placed(m.Clusters) == "m1=0 m2=1 m3=0", "%q, %v, %v", placed(m.Clusters), ok, err)
 }
