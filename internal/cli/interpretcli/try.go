@@ -93,7 +93,7 @@ func (t trial) failures(ctx context.Context) (failed []string, endless bool) {
 	return failed, false
 }
 
-// mistakes returns results of samples that are hardly meant.
+// mistakes returns warnings about results that are probably not intended.
 func (t trial) mistakes(ctx context.Context) []string {
 	ask := func(in interpret.Inputs) script.Outputs {
 		out, err := t.program.Evaluate(ctx, in)
@@ -250,7 +250,10 @@ func (t trial) rollout(desired, current, updated int64) *unstructured.Unstructur
 func (t trial) sample(all bool, n int64) *unstructured.Unstructured {
 	m := map[string]any{"spec": map[string]any{}}
 	if t.kind != nil {
-		m = sampleOf(t.kind, all, n, 0).(map[string]any)
+		// A definition in a user's file may say that its objects are something else.
+		if object, ok := sampleOf(t.kind, all, n, 0).(map[string]any); ok {
+			m = object
+		}
 	}
 	m["apiVersion"], m["kind"] = t.target.APIVersion, t.target.Kind
 	m["metadata"] = map[string]any{"name": "sample", "namespace": "default", "generation": int64(2)}

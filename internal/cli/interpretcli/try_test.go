@@ -249,3 +249,19 @@ spec:
 		}
 	}
 }
+
+func TestCheckTakesDefinitionsOfAnyType(t *testing.T) {
+	for _, schema := range []string{"string", "integer", "number", "boolean", "array", "object"} {
+		given := map[string]string{"crd.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec:
+  group: example.org
+  names: {kind: Widget, plural: widgets}
+  versions: [{name: v1, schema: {openAPIV3Schema: {type: ` + schema + `}}}]
+`, "ric.yaml": customizationOf("example.org/v1", "Widget", "replicaResource", "function GetReplicas(obj) return 1 end")}
+		if out, _, err := run(t, noHub{}, given, "-f", "ric.yaml", "-f", "crd.yaml", "--check"); err != nil {
+			t.Errorf("%s: error %v:\n%s", schema, err, out)
+		}
+	}
+}

@@ -494,7 +494,8 @@ func recordError(err error) error {
 	return fmt.Errorf("annotation %s of the binding was changed by someone else: %w; correct it, or delete it if no volumes depend on it", wellknown.OrdinalsAnnotation, err)
 }
 
-// record writes what to remember of the members and, if ordinals stay there or it is being left, of former clusters.
+// record writes the ordinals that members hold into the annotation. Those of a former cluster are kept while volumes
+// stay there, or while the workload still leaves it.
 func (f *fleet) record(members, had map[string]ordinals, stays bool) {
 	raw := map[string][]any{}
 	for cluster, set := range had {

@@ -347,7 +347,7 @@ func move(from map[string]any, field string, to map[string]any, as string) bool 
 	return ok
 }
 
-// lift moves a field from an object in spec or status beside it, and lower moves it back.
+// lift moves the field part.from.field to part.field, where part is spec or status. lower moves it back.
 func lift(o map[string]any, part, from, field string) {
 	parent := object(o, part)
 	move(object(parent, from), field, parent, field)
