@@ -7,13 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/filter"
-	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // forbidsOverwrite returns why a template may not overwrite objects in members; empty if it may. A Namespace is in
@@ -42,14 +40,5 @@ var overwriteForbidden = filter.Updates(func(was, is client.Object) bool {
 })
 
 func (r *reconciler) bindingsOfNamespace(ctx context.Context, ns client.Object) []reconcile.Request {
-	bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex("", ns.GetName())},
-		client.UnsafeDisableDeepCopy)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of a namespace", "namespace", ns.GetName())
-	}
-	var out []reconcile.Request
-	for _, b := range bindings {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
-	}
-	return out
+	return r.bindings(ctx, nil, client.MatchingFields{byTemplate: templateIndex("", ns.GetName())})
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -57,18 +56,9 @@ var replaced = predicate.Funcs{
 func (r *reconciler) about(ctx context.Context, obj client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, gk := range fleet.KindsWithTarget() {
-		bindings, err := scope.Bindings.List(ctx, r.client,
-			client.MatchingFields{byTemplate: templateIndex(gk.String(), obj.GetNamespace())}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the objects that refer to a workload", "binding",
-				client.ObjectKeyFromObject(obj))
-			return nil
-		}
-		for _, b := range bindings {
-			if b.GetNamespace() == obj.GetNamespace() && b.GetName() != obj.GetName() {
-				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
-			}
-		}
+		out = append(out, r.bindings(ctx, func(b workv1alpha2.Binding) bool {
+			return b.GetNamespace() == obj.GetNamespace() && b.GetName() != obj.GetName()
+		}, client.MatchingFields{byTemplate: templateIndex(gk.String(), obj.GetNamespace())})...)
 	}
 	return out
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -173,7 +172,6 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 	if len(selectors) == 0 {
 		selectors = []policyv1alpha1.ResourceSelector{{Namespace: obj.GetNamespace()}}
 	}
-	seen := map[types.NamespacedName]bool{}
 	var out []reconcile.Request
 	for _, sel := range selectors {
 		// A selector without a namespace in a namespaced policy selects a cluster-scoped kind.
@@ -181,37 +179,17 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 		if sel.Kind != "" {
 			kind = match.GroupKind(sel.APIVersion, sel.Kind).String()
 		}
-		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(kind, namespace)},
-			client.UnsafeDisableDeepCopy)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the bindings that an override policy selects", "policy", obj.GetName())
-			continue
-		}
-		for _, b := range bindings {
-			key := client.ObjectKeyFromObject(b)
-			if (sel.Name == "" || sel.Name == b.BindingSpec().Resource.Name) && !seen[key] {
-				seen[key] = true
-				out = append(out, reconcile.Request{NamespacedName: key})
-			}
-		}
+		out = append(out, r.bindings(ctx, func(b workv1alpha2.Binding) bool {
+			return sel.Name == "" || sel.Name == b.BindingSpec().Resource.Name
+		}, client.MatchingFields{byTemplate: templateIndex(kind, namespace)})...)
 		if match.GroupKind(sel.APIVersion, sel.Kind) == release.ConfigMapKind {
 			out = append(out, r.configRead(ctx, cmp.Or(namespace, obj.GetNamespace()),
 				cmp.Or(sel.Name, release.AnyConfigMap))...)
 		}
 	}
 	// Enclosed objects are selected by their own kind and name, which bindings do not have.
-	enclosing, err := scope.Bindings.List(ctx, r.client,
-		client.MatchingFields{byTemplate: templateIndex(releasev1alpha1.EnclosedManifestKind.String(), "")},
-		client.UnsafeDisableDeepCopy)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of enclosed manifests", "policy", obj.GetName())
-	}
-	for _, b := range enclosing {
-		if key := client.ObjectKeyFromObject(b); !seen[key] {
-			out = append(out, reconcile.Request{NamespacedName: key})
-		}
-	}
-	return out
+	return append(out, r.bindings(ctx, nil,
+		client.MatchingFields{byTemplate: templateIndex(releasev1alpha1.EnclosedManifestKind.String(), "")})...)
 }
 
 // falls selects clusters that stop responding.
@@ -221,29 +199,27 @@ var falls = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
 
 // purgedFrom returns the bindings whose Works in a cluster are deleted directly.
 func (r *reconciler) purgedFrom(ctx context.Context, cluster client.Object) []reconcile.Request {
-	return r.bindings(ctx, cluster.GetName(), func(b workv1alpha2.Binding) bool {
+	return r.bindings(ctx, func(b workv1alpha2.Binding) bool {
 		return dispatch.LeavesDirectly(b, cluster.GetName())
 	})
 }
 
 // targeting returns the bindings with a Work in the cluster.
 func (r *reconciler) targeting(ctx context.Context, cluster string) []reconcile.Request {
-	return r.bindings(ctx, cluster, func(b workv1alpha2.Binding) bool {
+	return r.bindings(ctx, func(b workv1alpha2.Binding) bool {
 		return workv1alpha2.HasTarget(dispatch.Targets(b), cluster)
 	})
 }
 
-// bindings returns the bindings that match, after a change of a cluster.
-func (r *reconciler) bindings(ctx context.Context, cluster string,
-	match func(workv1alpha2.Binding) bool) []reconcile.Request {
-	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
+// bindings returns the bindings that pass; all of them if pass is nil.
+func (r *reconciler) bindings(ctx context.Context, pass func(workv1alpha2.Binding) bool,
+	opts ...client.ListOption) (out []reconcile.Request) {
+	bindings, err := scope.Bindings.List(ctx, r.client, append(opts, client.UnsafeDisableDeepCopy)...)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of a cluster", "cluster", cluster)
-		return nil
+		ctrl.LoggerFrom(ctx).Error(err, "list the bindings that an event concerns")
 	}
-	var out []reconcile.Request
 	for _, b := range bindings {
-		if match(b) {
+		if pass == nil || pass(b) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 		}
 	}

@@ -291,19 +291,10 @@ func (r *reconciler) work(ctx context.Context, ns, cluster string) (*workv1alpha
 func object(ns string) identity.Object { return identity.Object{Kind: namespaceKind.Kind, Name: ns} }
 
 func (r *reconciler) allNamespaces(ctx context.Context, _ client.Object) []reconcile.Request {
-	var all corev1.NamespaceList
-	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list namespaces")
-		return nil
-	}
-	var out []reconcile.Request
-	for i := range all.Items {
-		// Each cluster has an execution space: they must not be reconciled for each new one.
-		if dispatch.AutoPropagated(named(&all.Items[i])) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Name: all.Items[i].Name}})
-		}
-	}
-	return out
+	// Each cluster has an execution space: they must not be reconciled for each new one.
+	return filter.Listed(ctx, r.client, &corev1.NamespaceList{}, func(o client.Object) bool {
+		return dispatch.AutoPropagated(named(o.(*corev1.Namespace)))
+	})
 }
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}

@@ -90,19 +90,8 @@ var appears = predicate.Funcs{
 
 // waiting returns the rebalancers that wait for a binding.
 func (r *reconciler) waiting(ctx context.Context, b client.Object) []reconcile.Request {
-	var list appsv1alpha1.WorkloadRebalancerList
-	if err := r.client.List(ctx, &list,
-		client.MatchingFields{byWorkload: propagate.TemplateOfBinding(b.(workv1alpha2.Binding)).String()},
-		client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the rebalancers that wait for a binding", "binding",
-			client.ObjectKeyFromObject(b))
-		return nil
-	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
-	}
-	return out
+	return filter.Listed(ctx, r.client, &appsv1alpha1.WorkloadRebalancerList{}, nil,
+		client.MatchingFields{byWorkload: propagate.TemplateOfBinding(b.(workv1alpha2.Binding)).String()})
 }
 
 // Reconcile executes one rebalancer, or deletes it after its TTL.

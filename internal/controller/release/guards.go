@@ -68,16 +68,7 @@ const guardDelay = time.Second
 // setupGuards registers the controller of ReleaseGuards. It writes their statuses, which decide nothing.
 func setupGuards(mgr ctrl.Manager, r *reconciler) error {
 	all := func(ctx context.Context, _ client.Object) []reconcile.Request {
-		var list releasev1alpha1.ReleaseGuardList
-		if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list ReleaseGuards")
-			return nil
-		}
-		var out []reconcile.Request
-		for i := range list.Items {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return out
+		return filter.Listed(ctx, r.client, &releasev1alpha1.ReleaseGuardList{}, nil)
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("releaseguard").
 		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(filter.Respecified)).

@@ -68,24 +68,13 @@ func setupStarts(mgr ctrl.Manager, r *reconciler) error {
 // concerned returns the bindings in the namespace of an object whose changes wait for releases or are recorded; all for
 // an object without a namespace.
 func (s *starter) concerned(ctx context.Context, obj client.Object) []reconcile.Request {
-	var bindings workv1alpha2.ResourceBindingList
-	if err := s.client.List(ctx, &bindings, client.InNamespace(obj.GetNamespace()),
-		client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list bindings")
-		return nil
-	}
 	recorded := map[string]bool{} // by namespace
-	var out []reconcile.Request
-	for i := range bindings.Items {
-		b := &bindings.Items[i]
-		if _, known := recorded[b.Namespace]; !known {
-			recorded[b.Namespace] = s.records(ctx, b.Namespace)
+	return filter.Listed(ctx, s.client, &workv1alpha2.ResourceBindingList{}, func(b client.Object) bool {
+		if _, known := recorded[b.GetNamespace()]; !known {
+			recorded[b.GetNamespace()] = s.records(ctx, b.GetNamespace())
 		}
-		if b.Annotations[fleet.EffectiveRevisionAnnotation] != "" || recorded[b.Namespace] {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
-		}
-	}
-	return out
+		return b.GetAnnotations()[fleet.EffectiveRevisionAnnotation] != "" || recorded[b.GetNamespace()]
+	}, client.InNamespace(obj.GetNamespace()))
 }
 
 // records reports whether a ReleaseGuard requires records of direct changes in a namespace.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -175,18 +174,9 @@ var clusterChanged = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool 
 
 // active returns the releases that may have a next step.
 func (r *reconciler) active(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	var releases releasev1alpha1.ReleaseList
-	if err := r.client.List(ctx, &releases, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list releases")
-		return nil
-	}
-	var out []reconcile.Request
-	for i := range releases.Items {
-		if release.Active(&releases.Items[i]) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&releases.Items[i])})
-		}
-	}
-	return out
+	return filter.Listed(ctx, r.client, &releasev1alpha1.ReleaseList{}, func(o client.Object) bool {
+		return release.Active(o.(*releasev1alpha1.Release))
+	}, options...)
 }
 
 // inNamespace returns the active releases in the namespace of an object; all for one without a namespace.

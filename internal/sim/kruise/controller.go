@@ -30,6 +30,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // conflictsAnnotation is set on a CloneSet or StatefulSet by tests. The first write of each in-place update, at its
@@ -137,15 +139,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: recheck}, nil
 }
 
-func (r *reconciler) requestAll(ctx context.Context, _ client.Object) (out []reconcile.Request) {
-	list := listOf(r.gvk)
-	if r.reader.List(ctx, list) != nil {
-		return nil
-	}
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
+func (r *reconciler) requestAll(ctx context.Context, _ client.Object) []reconcile.Request {
+	return filter.Listed(ctx, r.reader, listOf(r.gvk), nil)
 }
 
 func listOf(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
