@@ -3,10 +3,12 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -228,15 +230,7 @@ func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, loo
 	}
 	hint := ""
 	if len(elsewhere) > 0 {
-		var all []string
-		for ns := range elsewhere {
-			all = append(all, ns)
-		}
-		slices.Sort(all)
-		if len(all) > 5 {
-			all = append(all[:5], "others")
-		}
-		hint = "; there is one in namespace " + strings.Join(all, ", ") + ": name it with -n"
+		hint = "; there is one in namespace " + text.Names(slices.Sorted(maps.Keys(elsewhere)), 5) + ": name it with -n"
 	}
 	return fail(metav1.StatusReasonNotFound, "the hub has no %s %q%s%s", strings.Join(looked, " and no "), q.Name, where,
 		hint)
@@ -295,27 +289,20 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		return f, err
 	}
 
-	// 5. Its autoscaler.
+	// 5. Its autoscaler and its releases.
 	if namespace != "" {
 		var scalers autoscalingv1alpha1.FederatedHPAList
-		if err := may.List(ctx, &scalers, client.InNamespace(namespace)); err != nil && !apierrors.IsNotFound(err) &&
-			!meta.IsNoMatchError(err) {
+		if err := may.List(ctx, &scalers, client.InNamespace(namespace)); err != nil {
 			return f, fmt.Errorf("list FederatedHPAs: %w", err)
 		}
-		f.Scalers = scalers.Items
-	}
-
-	// 6. Its releases.
-	if namespace != "" {
 		var releases releasev1alpha1.ReleaseList
-		if err := may.List(ctx, &releases, client.InNamespace(namespace)); err != nil && !apierrors.IsNotFound(err) &&
-			!meta.IsNoMatchError(err) {
+		if err := may.List(ctx, &releases, client.InNamespace(namespace)); err != nil {
 			return f, fmt.Errorf("list releases: %w", err)
 		}
-		f.Releases = releases.Items
+		f.Scalers, f.Releases = scalers.Items, releases.Items
 	}
 
-	// 7. Events.
+	// 6. Events.
 	f.Warnings, err = warnings(ctx, may, namespace, kind, name, binding)
 	if err != nil {
 		return f, fmt.Errorf("list events: %w", err)
@@ -348,10 +335,7 @@ func service(ctx context.Context, r client.Reader, template *unstructured.Unstru
 
 // warnings returns the events of type Warning about a template or its binding.
 func warnings(ctx context.Context, r client.Reader, namespace, kind, name, binding string) ([]why.Warning, error) {
-	in := namespace
-	if in == "" {
-		in = metav1.NamespaceDefault
-	}
+	in := cmp.Or(namespace, metav1.NamespaceDefault)
 	var out []why.Warning
 	var errs []error
 	for _, about := range []struct {

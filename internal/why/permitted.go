@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 )
 
-// permitted is a reader whose lists are empty where the user may not list. It records the rights that are missing, also
-// those to get an object.
+// permitted is a reader whose lists are empty where the user may not list, or the hub does not serve the kind. It
+// records the rights that are missing, also those to get an object.
 type permitted struct {
 	client.Reader
 	missing []roles.Missing
@@ -23,7 +24,7 @@ func (p *permitted) List(ctx context.Context, list client.ObjectList, opts ...cl
 	in := client.ListOptions{}
 	in.ApplyOptions(opts)
 	err := p.Reader.List(ctx, list, opts...)
-	if p.lacks(err, "list", in.Namespace) {
+	if p.lacks(err, "list", in.Namespace) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
 	}
 	return err

@@ -189,7 +189,7 @@ func member(ctx context.Context, r client.Reader, name string, q Query) (Explain
 		f.Troubled = state.TroubledOf(q.Troubled(ctx))
 	}
 	var works ocmv1.ManifestWorkList
-	if err := may.List(ctx, &works, client.InNamespace(name)); err != nil && !meta.IsNoMatchError(err) {
+	if err := may.List(ctx, &works, client.InNamespace(name)); err != nil {
 		return nil, fmt.Errorf("list the ManifestWorks of cluster %q: %w", name, err)
 	}
 	f.ManifestWorks, f.Missing = works.Items, may.missing

@@ -328,9 +328,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, m desche
 
 // emit records an event on the binding and on its template.
 func (r *reconciler) emit(b workv1alpha2.Binding, kind, reason, message string) {
-	ref := b.BindingSpec().Resource
-	for _, obj := range []runtime.Object{b, &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind,
-		Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}} {
+	for _, obj := range []runtime.Object{b, scope.TemplateOf(b)} {
 		r.events.Event(obj, kind, reason, message)
 	}
 }

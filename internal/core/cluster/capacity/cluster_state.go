@@ -186,15 +186,22 @@ func (m *ClusterState) RemoveNode(name string) {
 }
 
 func (m *ClusterState) ReplaceNodes(all []Node) {
-	there := make(map[string]bool, len(all))
-	for _, n := range all {
-		there[n.Name] = true
-		m.SetNode(n)
+	replace(slices.Sorted(maps.Keys(m.byName)), all, func(n Node) string { return n.Name }, m.RemoveNode, m.SetNode)
+}
+
+// replace removes what is not in all, and sets the others.
+func replace[T any, K comparable](known []K, all []T, key func(T) K, remove func(K), set func(T)) {
+	there := make(map[K]bool, len(all))
+	for _, o := range all {
+		there[key(o)] = true
 	}
-	for _, n := range slices.Clone(m.nodes) {
-		if !there[n.Name] {
-			m.RemoveNode(n.Name)
+	for _, k := range known {
+		if !there[k] {
+			remove(k)
 		}
+	}
+	for _, o := range all {
+		set(o)
 	}
 }
 
@@ -293,18 +300,8 @@ func (m *ClusterState) RemovePod(namespace, name string) {
 }
 
 func (m *ClusterState) ReplacePods(all []Pod) {
-	there := make(map[podKey]bool, len(all))
-	for i := range all {
-		there[podKey{all[i].Namespace, all[i].Name}] = true
-	}
-	for key := range m.pods {
-		if !there[key] {
-			m.RemovePod(key.namespace, key.name)
-		}
-	}
-	for _, p := range all {
-		m.SetPod(p)
-	}
+	replace(slices.Collect(maps.Keys(m.pods)), all, func(p Pod) podKey { return podKey{p.Namespace, p.Name} },
+		func(k podKey) { m.RemovePod(k.namespace, k.name) }, m.SetPod)
 }
 
 // discount subtracts the old state of a pod. The new state is empty if the pod was deleted.
@@ -357,20 +354,14 @@ func (m *ClusterState) RemoveQuota(namespace, name string) {
 
 func (m *ClusterState) ReplaceQuotas(all []Quota) {
 	type key struct{ namespace, name string }
-	there := map[key]bool{}
-	for _, q := range all {
-		there[key{q.Namespace, q.Name}] = true
-	}
-	for namespace, quotas := range m.quotas {
-		for _, q := range slices.Clone(quotas) {
-			if !there[key{namespace, q.Name}] {
-				m.RemoveQuota(namespace, q.Name)
-			}
+	of := func(q Quota) key { return key{q.Namespace, q.Name} }
+	var known []key
+	for _, quotas := range m.quotas {
+		for _, q := range quotas {
+			known = append(known, of(q))
 		}
 	}
-	for _, q := range all {
-		m.SetQuota(q)
-	}
+	replace(known, all, of, func(k key) { m.RemoveQuota(k.namespace, k.name) }, m.SetQuota)
 }
 
 // maxSets limits Sets, which places one set after another. A small set fits a million times in a large member.

@@ -436,11 +436,9 @@ func (e *policyExplanation) explainPlacement() {
 			kinds[gk] = s
 		}
 	}
-	order := make([]schema.GroupKind, 0, len(kinds))
-	for gk := range kinds {
-		order = append(order, gk)
-	}
-	slices.SortFunc(order, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	order := slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupKind) int {
+		return strings.Compare(a.String(), b.String())
+	})
 
 	rows := map[string]*PolicyCluster{}
 	for _, name := range fleet.Names() {

@@ -2,6 +2,7 @@ package why
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -14,42 +15,20 @@ func (a PolicyAnswer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s: %s\n", text.Object(a.Kind, a.Namespace, a.Name), a.Summary)
 	writeFindings(&b, a.Findings)
-	if len(a.Selectors) > 0 {
-		fmt.Fprint(&b, "\nSelectors\n")
-		t := table(&b, "SELECTS", "MATCHED", "WHY NONE")
-		for _, s := range a.Selectors {
-			t.row(s.Selects, fmt.Sprint(s.Matches), short(s.None))
-		}
-		t.end()
+	has, as, takes := "CLAIMED", "AFFINITY", "ELIGIBLE"
+	if strings.HasSuffix(a.Kind, "OverridePolicy") {
+		has, as, takes = "PROPAGATED", "RULES", "SELECTED"
 	}
-	if len(a.Templates) > 0 {
-		has := "CLAIMED"
-		if strings.HasSuffix(a.Kind, "OverridePolicy") {
-			has = "PROPAGATED"
-		}
-		fmt.Fprint(&b, "\nTemplates\n")
-		t := table(&b, "TEMPLATE", "SELECTS BY", has, "PLACED", "WHY")
-		for _, s := range a.Templates {
-			why := s.Why
-			if why == "" {
-				why = short(s.State)
-			}
-			t.row(s.Template, s.By, yesNo(s.Claimed), s.Placed, why)
-		}
-		t.end()
-	}
-	if len(a.Clusters) > 0 {
-		as, takes := "AFFINITY", "ELIGIBLE"
-		if strings.HasSuffix(a.Kind, "OverridePolicy") {
-			as, takes = "RULES", "SELECTED"
-		}
-		fmt.Fprint(&b, "\nClusters\n")
-		t := table(&b, "CLUSTER", takes, as, "WHY NOT")
-		for _, c := range a.Clusters {
-			t.row(c.Name, yesNo(c.Takes), strings.Join(c.As, ","), c.Why)
-		}
-		t.end()
-	}
+	table(&b, "\nSelectors\n", a.Selectors, []string{"SELECTS", "MATCHED", "WHY NONE"}, func(s Selector) []string {
+		return []string{s.Selects, fmt.Sprint(s.Matches), short(s.None)}
+	})
+	table(&b, "\nTemplates\n", a.Templates, []string{"TEMPLATE", "SELECTS BY", has, "PLACED", "WHY"},
+		func(s Selected) []string {
+			return []string{s.Template, s.By, yesNo(s.Claimed), s.Placed, cmp.Or(s.Why, short(s.State))}
+		})
+	table(&b, "\nClusters\n", a.Clusters, []string{"CLUSTER", takes, as, "WHY NOT"}, func(c PolicyCluster) []string {
+		return []string{c.Name, yesNo(c.Takes), strings.Join(c.As, ","), c.Why}
+	})
 	writeMissing(&b, a.Missing)
 	return writePrintable(out, b.Bytes())
 }

@@ -204,11 +204,9 @@ func (a ManifestWorkAnswer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s/%s: %s\n", a.Kind, a.Namespace, a.Name, a.Summary)
 	writeFindings(&b, a.Findings)
-	fmt.Fprint(&b, "\nObjects\n")
-	t := table(&b, "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "WORK", "WHY")
-	for _, o := range a.Objects {
-		t.row(o.Object, string(o.Applied), string(o.Available), o.Health, o.Work, short(o.Why))
-	}
-	t.end()
+	table(&b, "\nObjects\n", a.Objects, []string{"OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "WORK", "WHY"},
+		func(o ManifestThere) []string {
+			return []string{o.Object, string(o.Applied), string(o.Available), o.Health, o.Work, short(o.Why)}
+		})
 	return writePrintable(out, b.Bytes())
 }

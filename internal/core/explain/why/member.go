@@ -310,34 +310,20 @@ func (a MemberAnswer) Write(out io.Writer) error {
 		}
 		fmt.Fprintf(&b, "Capacity%s: %s\n", stale, strings.Join(a.Room, "; "))
 	}
-	if len(a.Placed) > 0 {
-		fmt.Fprint(&b, "\nPlaced here\n")
-		t := table(&b, "TEMPLATE", "STATE", "READY", "WHY")
-		for _, p := range a.Placed {
-			ready := ""
-			if p.Wanted > 0 {
-				ready = fmt.Sprintf("%d/%d", p.Ready, p.Wanted)
-			}
-			t.row(p.Template, string(p.State), ready, short(p.Why))
+	table(&b, "\nPlaced here\n", a.Placed, []string{"TEMPLATE", "STATE", "READY", "WHY"}, func(p PlacedThere) []string {
+		ready := ""
+		if p.Wanted > 0 {
+			ready = fmt.Sprintf("%d/%d", p.Ready, p.Wanted)
 		}
-		t.end()
-	}
-	if len(a.Leaving) > 0 {
-		fmt.Fprint(&b, "\nLeaving\n")
-		t := table(&b, "TEMPLATE", "WHY")
-		for _, l := range a.Leaving {
-			t.row(l.Template, l.Why)
-		}
-		t.end()
-	}
-	if len(a.Refused) > 0 {
-		fmt.Fprint(&b, "\nRejected by the scheduler\n")
-		t := table(&b, "TIMES", "REASON", "SUCH AS", "REMEDY")
-		for _, r := range a.Refused {
-			t.row(fmt.Sprint(r.Times), r.Reason, strings.Join(r.Such, ", "), r.Remedy)
-		}
-		t.end()
-	}
+		return []string{p.Template, string(p.State), ready, short(p.Why)}
+	})
+	table(&b, "\nLeaving\n", a.Leaving, []string{"TEMPLATE", "WHY"}, func(l LeavingThere) []string {
+		return []string{l.Template, l.Why}
+	})
+	table(&b, "\nRejected by the scheduler\n", a.Refused, []string{"TIMES", "REASON", "SUCH AS", "REMEDY"},
+		func(r Refusal) []string {
+			return []string{fmt.Sprint(r.Times), r.Reason, strings.Join(r.Such, ", "), r.Remedy}
+		})
 	writeMissing(&b, a.Missing)
 	return writePrintable(out, b.Bytes())
 }

@@ -63,17 +63,14 @@ func writePolicy(b *bytes.Buffer, p Policy) {
 	default:
 		fmt.Fprint(b, "\nPolicy: none\n")
 	}
-	if len(p.Candidates) > 0 {
-		t := table(b, "POLICY", "PRIORITY", "SELECTS BY", "WHY NOT")
-		for _, c := range p.Candidates {
+	table(b, "", p.Candidates, []string{"POLICY", "PRIORITY", "SELECTS BY", "WHY NOT"},
+		func(c PolicyCandidate) []string {
 			why := c.Why
 			if c.Holds {
 				why = "claimed it"
 			}
-			t.row(c.Policy, fmt.Sprint(c.Priority), c.Selects, why)
-		}
-		t.end()
-	}
+			return []string{c.Policy, fmt.Sprint(c.Priority), c.Selects, why}
+		})
 	if p.OtherKinds > 0 {
 		what := "more policies select"
 		if p.OtherKinds == 1 {
@@ -115,13 +112,9 @@ func writePlacement(b *bytes.Buffer, p *Placement) {
 }
 
 func writeClusters(b *bytes.Buffer, a Answer) {
-	if len(a.Clusters) == 0 {
-		return
-	}
-	fmt.Fprint(b, "\nClusters\n")
-	t := table(b, "CLUSTER", "STATE", "REPLICAS", "SCORE", "CAPACITY", "OVERRIDES", "APPLIED", "HEALTH", "WHY")
-	for _, c := range a.Clusters {
-		replicas, score, room, overrides, applied, health := "", "", "", "", "", ""
+	columns := []string{"CLUSTER", "STATE", "REPLICAS", "SCORE", "CAPACITY", "OVERRIDES", "APPLIED", "HEALTH", "WHY"}
+	table(b, "\nClusters\n", a.Clusters, columns, func(c Cluster) []string {
+		replicas, score, room, applied, health := "", "", "", "", ""
 		if c.Target && a.Placement != nil && a.Placement.Method != schedule.Everywhere && a.Placement.Method != "" {
 			replicas = fmt.Sprint(c.Replicas)
 		}
@@ -136,14 +129,13 @@ func writeClusters(b *bytes.Buffer, a Answer) {
 			_, name, _ := strings.Cut(o.Policy, " ")
 			policies = append(policies, name[strings.LastIndex(name, "/")+1:])
 		}
-		overrides = strings.Join(policies, ",")
 		if w := c.Work; w != nil {
 			applied, health = yesNo(w.Applied), string(w.Health)
 		}
-		t.row(c.Name, string(c.State), replicas, score, room, overrides, applied, health, short(c.Why))
-	}
-	t.end()
-	if a.Only != "" {
+		return []string{c.Name, string(c.State), replicas, score, room, strings.Join(policies, ","), applied, health,
+			short(c.Why)}
+	})
+	if a.Only != "" && len(a.Clusters) > 0 {
 		writeDetail(b, a.Clusters[0])
 	}
 }
@@ -210,23 +202,26 @@ func short(s string) string {
 	return s
 }
 
-// rows is a table; cells that are empty are dashes, and the last column is not padded.
-type rows struct{ w *tabwriter.Writer }
-
-func table(out io.Writer, columns ...string) rows {
-	t := rows{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-	t.row(columns...)
-	return t
-}
-
-func (t rows) row(cells ...string) {
-	for i := range cells {
-		cells[i] = cmp.Or(text.Printable(cells[i]), "-")
+// table prints a row of cells for each element under the columns; nothing for no elements. Empty cells are dashes, and
+// the last column is not padded.
+func table[T any](out io.Writer, title string, all []T, columns []string, row func(T) []string) {
+	if len(all) == 0 {
+		return
 	}
-	fmt.Fprintf(t.w, "  %s\n", strings.Join(cells, "\t"))
+	fmt.Fprint(out, title)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for i := range len(all) + 1 {
+		cells := columns
+		if i > 0 {
+			cells = row(all[i-1])
+		}
+		for j := range cells {
+			cells[j] = cmp.Or(text.Printable(cells[j]), "-")
+		}
+		fmt.Fprintf(w, "  %s\n", strings.Join(cells, "\t"))
+	}
+	_ = w.Flush()
 }
-
-func (t rows) end() { _ = t.w.Flush() }
 
 func yesNo(yes bool) string {
 	if yes {
