@@ -27,13 +27,23 @@ import (
 
 // Clusters lists the registered clusters by name. They are not copies: only read them.
 func Clusters(ctx context.Context, r client.Reader) (map[string]*clusterv1alpha1.Cluster, error) {
+	list, err := ClusterList(ctx, r)
+	all := map[string]*clusterv1alpha1.Cluster{}
+	for _, c := range list {
+		all[c.Name] = c
+	}
+	return all, err
+}
+
+// ClusterList lists the registered clusters. They are not copies: only read them.
+func ClusterList(ctx context.Context, r client.Reader) ([]*clusterv1alpha1.Cluster, error) {
 	var list clusterv1alpha1.ClusterList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
-	all := map[string]*clusterv1alpha1.Cluster{}
+	all := make([]*clusterv1alpha1.Cluster, len(list.Items))
 	for i := range list.Items {
-		all[list.Items[i].Name] = &list.Items[i]
+		all[i] = &list.Items[i]
 	}
 	return all, nil
 }

@@ -265,7 +265,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	}
 
 	// 3. The clusters and the Works.
-	if f.Clusters, err = clusters(ctx, may); err != nil {
+	if f.Clusters, err = facts.ClusterList(ctx, may); err != nil {
 		return f, err
 	}
 	works, err := scope.WorksFor(ctx, r, dispatch.WorkName(f.Binding, template), identity.FromManifest(template))

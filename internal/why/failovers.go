@@ -25,7 +25,7 @@ import (
 func Failovers(
 	ctx context.Context, r client.Reader, s Scheduler, room Room, now time.Time,
 ) ([]failover.Move, error) {
-	all, err := clusters(ctx, r)
+	all, err := facts.ClusterList(ctx, r)
 	if err != nil {
 		return nil, err
 	}

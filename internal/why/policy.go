@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/definition"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -81,7 +82,7 @@ func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 	if f.Bindings, err = scope.Bindings.List(ctx, may, its...); err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
 	}
-	if f.Clusters, err = clusters(ctx, may); err != nil {
+	if f.Clusters, err = facts.ClusterList(ctx, may); err != nil {
 		return nil, err
 	}
 	if f.Templates, err = selectable(ctx, may, mapper, selectors, key.Namespace, f.Unknown); err != nil {
@@ -211,20 +212,8 @@ func manifestWork(ctx context.Context, r client.Reader, key types.NamespacedName
 	}
 	f.Works = works.Items
 	var err error
-	if f.Clusters, err = clusters(ctx, r); err != nil {
+	if f.Clusters, err = facts.ClusterList(ctx, r); err != nil {
 		return nil, err
 	}
 	return why.ExplainManifestWork(f), nil
-}
-
-func clusters(ctx context.Context, r client.Reader) ([]*clusterv1alpha1.Cluster, error) {
-	var list clusterv1alpha1.ClusterList
-	if err := r.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("list clusters: %w", err)
-	}
-	all := make([]*clusterv1alpha1.Cluster, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
-	}
-	return all, nil
 }

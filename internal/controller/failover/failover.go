@@ -91,9 +91,7 @@ type subject struct {
 }
 
 func newReconciler(c client.Client, o Options) *reconciler {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	return &reconciler{Options: o, client: c, reported: map[subject]failover.Waiting{},
 		limiter: rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
 }
@@ -158,13 +156,9 @@ func (r *reconciler) reserve(room *capacity.Room, plan *failover.Plan, now time.
 func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, *capacity.Room, error) {
 	snapshot := r.Fleet.Snapshot()
 	room := r.Fleet.PlanRoom(snapshot)
-	var list clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return failover.Input{}, nil, fmt.Errorf("list clusters: %w", err)
-	}
-	clusters := make([]*clusterv1alpha1.Cluster, len(list.Items))
-	for i := range list.Items {
-		clusters[i] = &list.Items[i]
+	clusters, err := facts.ClusterList(ctx, r.client)
+	if err != nil {
+		return failover.Input{}, nil, err
 	}
 	all, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -347,13 +341,12 @@ func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now
 // pause sets the condition FailoverPaused on the clusters in paused, and removes it from others.
 func (r *reconciler) pause(ctx context.Context, paused map[string]string, now time.Time) error {
 	pausedClusters.Set(float64(len(paused)))
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list clusters: %w", err)
+	clusters, err := facts.ClusterList(ctx, r.client)
+	if err != nil {
+		return err
 	}
 	var errs []error
-	for i := range clusters.Items {
-		c := &clusters.Items[i]
+	for _, c := range clusters {
 		message, isPaused := paused[c.Name]
 		was := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
 		if !isPaused && was == nil {

@@ -199,18 +199,21 @@ func (r *reconciler) write(
 	existing workv1alpha2.Binding,
 ) (wrote bool, err error) {
 	p := d.Policy
-	want, err := propagate.Binding(template, p, m, existing)
-	if err != nil {
-		if !errors.Is(err, propagate.ErrTerminating) {
+	fails := func(err error) error {
+		if !errors.Is(err, propagate.ErrTerminating) && !commit.Stale(err) {
 			r.fails(k, template, p, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
 		}
-		return false, err
+		return err
+	}
+	want, err := propagate.Binding(template, p, m, existing)
+	if err != nil {
+		return false, fails(err)
 	}
 	podsUnknown := false
 	if existing == nil {
 		name, err := scope.NewBindingName(ctx, r.client, k.GroupKind, k.Namespace, k.Name)
 		if errors.Is(err, propagate.ErrTaken) {
-			r.fails(k, template, p, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
+			return false, fails(err)
 		}
 		if err != nil {
 			return false, err
@@ -220,10 +223,7 @@ func (r *reconciler) write(
 			return false, err
 		}
 		if err := commit.Create(ctx, r.client, want); err != nil {
-			if !commit.Stale(err) {
-				r.fails(k, template, p, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
-			}
-			return false, err
+			return false, fails(err)
 		}
 		wrote = true
 		if advice := propagate.RunAdvice(template, p); advice != "" {
@@ -234,10 +234,7 @@ func (r *reconciler) write(
 			return false, err
 		}
 		if wrote, err = commit.Update(ctx, r.client, existing, want); err != nil {
-			if !commit.Stale(err) {
-				r.fails(k, template, p, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
-			}
-			return false, err
+			return false, fails(err)
 		}
 	}
 	if err := r.unclaim(ctx, d); err != nil {
