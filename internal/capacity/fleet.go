@@ -42,7 +42,7 @@ type Fleet struct {
 	members *member.Members // nil if only summaries are used
 	// bindings reads bindings from a cache; nil if only summaries are used.
 	bindings client.Reader
-	// placing is locked from the calculation of room until the placement is assumed.
+	// placing is locked while one placement is decided, or checked again after its plan, and its room is reserved.
 	placing    sync.Mutex
 	estimators []func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity
 	assumed    map[types.NamespacedName]assumed

@@ -1,107 +1,97 @@
 package capacity
 
 import (
-	"maps"
-
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Room is the room of the fleet for a plan: that of each cluster when the plan first asked. Nothing is reserved before
-// Reserve. It is not safe for concurrent use.
+// Room is the free room of the fleet for one plan. Nothing is reserved before Reserve. It is not safe for concurrent
+// use.
 type Room struct {
-	fleet *Fleet
-	// snapshot has the summaries, less what the plan took.
-	snapshot schedule.Snapshot
-	// read are the states of the clusters; nil for one that is not known. taken are those of which the plan took room.
-	read, taken map[string]*capacity.ClusterState
+	fleet     *Fleet
+	summaries *schedule.Summaries
+	// clones are the states of the clusters of which the plan took room, without that room.
+	clones map[string]*capacity.ClusterState
+	// found is the room that the plan found for the last binding, by cluster.
+	found map[string]int32
+	taken []taken
+}
+
+// taken is the room that a plan took for a binding in its new clusters, and the room that it had found.
+type taken struct {
+	binding  workv1alpha2.Binding
+	clusters []workv1alpha2.TargetCluster
+	found    map[string]int32
 }
 
 // PlanRoom returns the room for a plan on the fleet of s.
 func (f *Fleet) PlanRoom(s schedule.Snapshot) *Room {
-	return &Room{f, s, map[string]*capacity.ClusterState{}, map[string]*capacity.ClusterState{}}
+	return &Room{fleet: f, summaries: s.Summaries(), clones: map[string]*capacity.ClusterState{}}
 }
 
-// Copy implements schedule.Room.
-func (r *Room) Copy() schedule.Room { return r.copied() }
-
-func (r *Room) copied() *Room {
-	taken := maps.Clone(r.taken)
-	for cluster, m := range taken {
-		taken[cluster] = m.Clone()
-	}
-	return &Room{r.fleet, r.snapshot, r.read, taken}
-}
-
-// Free implements schedule.Room.
+// Free implements schedule.Room. In a cluster of which the plan took nothing, it is the room now.
 func (r *Room) Free(b workv1alpha2.Binding) schedule.Capacity {
-	return schedule.Least(seen(b, r.snapshot, r.state), r.fleet.estimatorAnswers(b, r.snapshot))
+	found, free := map[string]int32{}, seen(b, r.summaries.Snapshot, r.state)
+	r.found = found
+	return schedule.Least(func(cluster string) (int32, bool) {
+		n, known := free(cluster)
+		if known {
+			found[cluster] = n
+		}
+		return n, known
+	}, r.fleet.estimatorAnswers(b, r.summaries.Snapshot))
 }
 
 // Take implements schedule.Room.
 func (r *Room) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
-	parts := capacity.PartsOf(b)
-	for _, t := range clusters {
-		a := capacity.AssumptionOf(b, parts, t.Name, b.BindingSpec().Clusters, clusters)
-		if a.Replicas <= a.Before {
-			continue
+	spec, parts := b.BindingSpec(), capacity.PartsOf(b)
+	for _, t := range capacity.Gains(spec, clusters) {
+		if r.clones[t.Name] == nil {
+			r.fleet.state(t.Name, func(m *capacity.ClusterState) { r.clones[t.Name] = m.Clone() })
 		}
-		r.state(t.Name, func(m *capacity.ClusterState) {
-			if r.taken[t.Name] == nil {
-				m = m.Clone()
-				r.taken[t.Name] = m
-			}
-			m.Assume(a)
-		})
+		if m := r.clones[t.Name]; m != nil {
+			m.Assume(capacity.AssumptionOf(b, parts, t.Name, spec.Clusters, clusters))
+		}
 	}
-	r.snapshot = r.snapshot.Taking(b, clusters)
+	r.summaries.Take(b, clusters)
+	r.taken, r.found = append(r.taken, taken{b, clusters, r.found}), nil
 }
 
-// state is the stateOf the clusters for the plan.
+// state calls use with the state of a cluster less what the plan took, if it is known.
 func (r *Room) state(cluster string, use func(*capacity.ClusterState)) {
-	m := r.taken[cluster]
-	if m == nil {
-		known := false
-		if m, known = r.read[cluster]; !known {
-			r.fleet.state(cluster, func(now *capacity.ClusterState) { m = now.Clone() })
-			r.read[cluster] = m
+	if m := r.clones[cluster]; m != nil {
+		use(m)
+		return
+	}
+	r.fleet.state(cluster, use)
+}
+
+// Reserve reserves what the plan took, in its order, and returns for how many bindings. It ends before the first whose
+// room is gone: it gains more replicas in a cluster than fit now, and the plan found more room there.
+func (r *Room) Reserve() int {
+	s := r.fleet.Snapshot()
+	for i, t := range r.taken {
+		if !r.fleet.reserve(t, s) {
+			return i
 		}
 	}
-	if m != nil {
-		use(m)
-	}
+	return len(r.taken)
 }
 
-// Placement is a binding and its new clusters.
-type Placement struct {
-	Binding  workv1alpha2.Binding
-	Clusters []workv1alpha2.TargetCluster
-}
-
-// Reserve reserves the room of placements that were planned with r, in the order of the plan, and returns their number.
-// It ends before the first placement whose room is gone: a cluster gains more replicas than fit now, and the plan found
-// more room.
-func (r *Room) Reserve(placements []Placement) int {
-	planned := r.copied()
-	f := r.fleet
+// reserve reserves the room of one binding, unless it is gone.
+func (f *Fleet) reserve(t taken, s schedule.Snapshot) bool {
 	f.placing.Lock()
 	defer f.placing.Unlock()
-	for i, p := range placements {
-		spec := p.Binding.BindingSpec()
-		then, now := seen(p.Binding, planned.snapshot, planned.state), seen(p.Binding, r.snapshot, f.state)
-		for _, t := range p.Clusters {
-			gain := capacity.ReplicasIn(spec, p.Clusters, t.Name) - capacity.ReplicasIn(spec, spec.Clusters, t.Name)
-			if gain <= 0 {
-				continue
-			}
-			had, counted := then(t.Name)
-			if has, known := now(t.Name); known && counted && int64(has) < min(gain, int64(had)) {
-				return i
+	if schedule.NeedsRoom(t.binding) {
+		now := seen(t.binding, s, f.state)
+		for _, gain := range capacity.Gains(t.binding.BindingSpec(), t.clusters) {
+			found, counted := t.found[gain.Name]
+			if has, known := now(gain.Name); known && counted && has < min(gain.Replicas, found) {
+				return false
 			}
 		}
-		f.Assume(p.Binding, p.Clusters)
-		planned.Take(p.Binding, p.Clusters)
 	}
-	return len(placements)
+	f.Assume(t.binding, t.clusters)
+	return true
 }

@@ -2,6 +2,7 @@ package capacity_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,18 +10,28 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
-// placement places replicas of a new binding in one cluster.
-func placement(name string, replicas int32, cluster string) capacity.Placement {
-	return capacity.Placement{Binding: wants(name, replicas, "1"),
-		Clusters: []workv1alpha2.TargetCluster{{Name: cluster, Replicas: replicas}}}
+// placement is a binding and its new clusters.
+type placement struct {
+	binding  *workv1alpha2.ResourceBinding
+	clusters []workv1alpha2.TargetCluster
 }
 
-// A plan takes room from its copy. The fleet reserves it afterwards, and as much of the plan as still has room.
+// place places replicas of a new binding in one cluster.
+func place(name string, replicas int32, cluster string) placement {
+	return placement{wants(name, replicas, "1"), []workv1alpha2.TargetCluster{{Name: cluster, Replicas: replicas}}}
+}
+
+// everywhere places as many replicas in each cluster, whatever room there is.
+func everywhere(p placement) placement {
+	p.binding.Spec.Placement.ReplicaScheduling = nil
+	return p
+}
+
+// A plan takes room without a reservation. The fleet reserves it afterwards, and as much of the plan as still has room.
 func TestRoomIsReservedAfterThePlan(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -42,47 +53,57 @@ func TestRoomIsReservedAfterThePlan(t *testing.T) {
 		}
 		for _, c := range []struct {
 			name    string
-			planned []capacity.Placement
-			// others are placed while the plan is made.
-			others   []capacity.Placement
-			left     string // of the copy
-			reserved int
-			room     map[string]string
+			planned []placement
+			// others are placed while the plan is made: before, or after it took room.
+			before, after []placement
+			left          string // for the plan
+			reserved      int
+			room          map[string]string
 		}{
-			{"all fits", []capacity.Placement{placement("a", 3, "m1"), placement("b", 1, "m1"), placement("c", 2, "summed")},
-				nil, "0 true 4 true 2 true ", 3, map[string]string{"m1": "0", "m2": "4", "summed": "4"}},
-			{"others took room, but enough is left", []capacity.Placement{placement("a", 3, "m1")},
-				[]capacity.Placement{placement("x", 1, "m1")}, "1 true 4 true 4 true ", 1, map[string]string{"m1": "0", "m2": "4"}},
-			{"the second fits no more", []capacity.Placement{placement("a", 2, "m1"), placement("b", 2, "m1"),
-				placement("c", 1, "m2")}, []capacity.Placement{placement("x", 1, "m1")}, "0 true 3 true 4 true ", 1,
-				map[string]string{"m1": "1", "m2": "4"}},
-			{"nothing fits any more", []capacity.Placement{placement("a", 2, "m1")},
-				[]capacity.Placement{placement("x", 4, "m1")}, "2 true 4 true 4 true ", 0, map[string]string{"m1": "0", "m2": "4"}},
+			{"all fits", []placement{place("a", 3, "m1"), place("b", 1, "m1"), place("c", 2, "summed")},
+				nil, nil, "0 true 4 true 2 true ", 3, map[string]string{"m1": "0", "m2": "4", "summed": "4"}},
+			{"others took room, but enough is left", []placement{place("a", 3, "m1")},
+				nil, []placement{place("x", 1, "m1")}, "1 true 4 true 4 true ", 1, map[string]string{"m1": "0", "m2": "4"}},
+			{"the second fits no more", []placement{place("a", 2, "m1"), place("b", 2, "m1"), place("c", 1, "m2")},
+				nil, []placement{place("x", 1, "m1")}, "0 true 3 true 4 true ", 1, map[string]string{"m1": "1", "m2": "4"}},
+			{"nothing fits any more", []placement{place("a", 2, "m1")},
+				nil, []placement{place("x", 4, "m1")}, "2 true 4 true 4 true ", 0, map[string]string{"m1": "0", "m2": "4"}},
+			{"the plan sees what was taken before it took room", []placement{place("a", 1, "m1")},
+				[]placement{place("x", 1, "m1"), place("y", 3, "m2")}, nil, "2 true 1 true 4 true ", 1,
+				map[string]string{"m1": "2", "m2": "1"}},
 			// Some policies place replicas where no room is known, and the hub follows them.
-			{"more than fits, as the plan knew", []capacity.Placement{placement("a", 6, "m1"), placement("b", 2, "m1")},
-				nil, "0 true 4 true 4 true ", 2, map[string]string{"m1": "0", "m2": "4"}},
+			{"more than fits, as the plan knew", []placement{place("a", 6, "m1"), place("b", 2, "m1")},
+				nil, nil, "0 true 4 true 4 true ", 2, map[string]string{"m1": "0", "m2": "4"}},
+			{"room does not matter", []placement{everywhere(place("a", 2, "m1"))},
+				nil, []placement{place("x", 4, "m1")}, "2 true 4 true 4 true ", 1, map[string]string{"m1": "0", "m2": "4"}},
 		} {
 			room := w.fleet.PlanRoom(w.fleet.Snapshot())
-			copied := room.Copy()
-			for _, p := range c.planned {
-				copied.Take(p.Binding, p.Clusters)
-			}
-			if got := free(copied); got != c.left {
-				t.Errorf("%s: the copy has %s, want %s", c.name, got, c.left)
-			}
 			if got, want := free(room), "4 true 4 true 4 true "; got != want {
-				t.Errorf("%s: the plan changed the room to %s", c.name, got)
+				t.Errorf("%s: at first the plan has %s, want %s", c.name, got, want)
 			}
-			w.expectRoom(c.name+": nothing is reserved yet", one, full)
-			for _, p := range c.others {
-				w.fleet.Assume(p.Binding, p.Clusters)
+			assume := func(all []placement) {
+				for _, p := range all {
+					w.fleet.Assume(p.binding, p.clusters)
+				}
 			}
-			if got := room.Reserve(c.planned); got != c.reserved {
+			assume(c.before)
+			for _, p := range c.planned {
+				room.Free(p.binding)(p.clusters[0].Name)
+				room.Take(p.binding, p.clusters)
+			}
+			if got := free(room); got != c.left {
+				t.Errorf("%s: %s is left, want %s", c.name, got, c.left)
+			}
+			if c.before == nil {
+				w.expectRoom(c.name+": nothing is reserved yet", one, full)
+			}
+			assume(c.after)
+			if got := room.Reserve(); got != c.reserved {
 				t.Errorf("%s: %d placements are reserved, want %d", c.name, got, c.reserved)
 			}
 			w.expectRoom(c.name, one, c.room)
-			for _, p := range append(c.planned, c.others...) {
-				w.fleet.Assume(p.Binding, nil) // given up
+			for _, p := range slices.Concat(c.planned, c.before, c.after) {
+				w.fleet.Assume(p.binding, nil) // given up
 			}
 			w.expectRoom(c.name+": given up", one, full)
 		}

@@ -144,10 +144,10 @@ func seen(b workv1alpha2.Binding, s schedule.Snapshot, state stateOf) schedule.C
 	}
 }
 
-// stateOf calls use with the state of a cluster, if it is known.
+// stateOf calls use with the state of a cluster, if it is known. It may be the current one, or that of a plan.
 type stateOf func(cluster string, use func(*capacity.ClusterState))
 
-// state is the stateOf the members now.
+// state calls use with the current state of a member, if it is known.
 func (f *Fleet) state(cluster string, use func(*capacity.ClusterState)) {
 	if f.members == nil {
 		return

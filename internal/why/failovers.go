@@ -54,7 +54,7 @@ func moves(ctx context.Context, r client.Reader, s Scheduler, room Room, fleet [
 			}
 			known, _ := room(ctx, b)
 			return known
-		}, nil}
+		}, map[string]bool{}}
 	}
 	in := facts.FailoverInput(ctx, r, facts.Templates(r), o, snapshot, free, fleet, all, nil)
 	read := in.Facts
@@ -74,8 +74,6 @@ type reported struct {
 	ask   func(workv1alpha2.Binding) schedule.Capacity
 	taken map[string]bool
 }
-
-func (r reported) Copy() schedule.Room { return reported{r.Room.Copy(), r.ask, map[string]bool{}} }
 
 func (r reported) Free(b workv1alpha2.Binding) schedule.Capacity {
 	known, rest := r.ask(b), r.Room.Free(b)

@@ -127,7 +127,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	plan := failover.Make(in, now)
-	r.reserve(room, &plan, now)
+	reserve(room, &plan, now)
 	r.wantsRoom.Store(slices.ContainsFunc(plan.Waiting, func(w failover.Waiting) bool {
 		return w.Code == failover.NothingFits
 	}))
@@ -140,16 +140,19 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return commit.Requeue(after, err)
 }
 
-// reserve reserves the room that a plan takes. If other placements took some of it while the plan was made, it leaves
-// the evictions from the first without room on to another plan, which is made at once.
-func (r *reconciler) reserve(room *capacity.Room, plan *failover.Plan, now time.Time) {
-	placements := make([]capacity.Placement, len(plan.Evictions))
-	for i, e := range plan.Evictions {
-		placements[i] = capacity.Placement{Binding: e.Binding, Clusters: e.Placement}
+// reserve reserves the room that a plan takes. Other placements may have taken some of it while the plan was made: then
+// reserve drops the first eviction without room and all later ones, and plans again at once.
+func reserve(room *capacity.Room, plan *failover.Plan, now time.Time) {
+	n := room.Reserve()
+	if n == len(plan.Evictions) {
+		return
 	}
-	if n := room.Reserve(placements); n < len(placements) {
-		plan.Evictions, plan.Next = plan.Evictions[:n], now
+	dropped := map[types.NamespacedName]bool{}
+	for _, e := range plan.Evictions[n:] {
+		dropped[client.ObjectKeyFromObject(e.Binding)] = true
 	}
+	plan.Waiting = slices.DeleteFunc(plan.Waiting, func(w failover.Waiting) bool { return dropped[w.Binding] })
+	plan.Evictions, plan.Next = plan.Evictions[:n], now
 }
 
 // input reads the facts for a plan.

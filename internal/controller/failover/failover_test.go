@@ -563,6 +563,57 @@ func TestSettleTimeStartsWithTheFirstPlan(t *testing.T) {
 	})
 }
 
+// The second of two evictions has no room any more when it is reserved. Nothing is reported about it.
+func TestDroppedEvictionsLeaveNoWarning(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		var all []*clusterv1alpha1.Cluster
+		for name, cpu := range map[string]string{"m2": "1", "m3": "4"} {
+			c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			w.HasObject(c)
+			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(cpu)}}
+			if err := w.Status().Update(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			planned := c.DeepCopy()
+			planned.Status.ResourceSummary.Allocatable[corev1.ResourceCPU] = resource.MustParse("4")
+			all = append(all, planned)
+		}
+		var fleet *capacity.Fleet
+		w.Run(func(ctx context.Context, mgr ctrl.Manager) (err error) {
+			fleet, err = capacity.NewFleet(ctx, mgr.GetCache())
+			return err
+		})
+		if err := fleet.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		room := fleet.PlanRoom(coreschedule.NewSnapshot(all))
+		var plan failover.Plan
+		for _, to := range []string{"m3", "m2", "m3"} {
+			b := w.binding.DeepCopy()
+			b.Name = fmt.Sprint("b", len(plan.Evictions))
+			b.Spec.ReplicaRequirements.ResourceRequest = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+			e := failover.Eviction{Binding: b, Placement: []workv1alpha2.TargetCluster{{Name: to, Replicas: 2}}}
+			room.Free(b)(to)
+			room.Take(b, e.Placement)
+			plan.Evictions = append(plan.Evictions, e)
+			plan.Waiting = append(plan.Waiting, failover.Waiting{Code: failover.NothingFits,
+				Binding: types.NamespacedName{Namespace: b.Namespace, Name: b.Name}})
+		}
+		plan.Waiting = append(plan.Waiting, failover.Waiting{Binding: types.NamespacedName{Namespace: "shop", Name: "stays"}})
+		now := time.Now()
+		reserve(room, &plan, now)
+		var waits []string
+		for _, w := range plan.Waiting {
+			waits = append(waits, w.Binding.Name)
+		}
+		if got := strings.Join(waits, " "); len(plan.Evictions) != 1 || got != "b0 stays" || !plan.Next.Equal(now) {
+			t.Errorf("%d evictions are left, %s wait, and the next plan is at %s", len(plan.Evictions), got, plan.Next)
+		}
+	})
+}
+
 func TestPlanUsesPendingWrites(t *testing.T) {
 	cached, written := &workv1alpha2.ResourceBinding{}, &workv1alpha2.ResourceBinding{}
 	cached.ResourceVersion, written.ResourceVersion = "1", "2"

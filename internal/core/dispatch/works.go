@@ -328,8 +328,8 @@ func RunEndOf(b workv1alpha2.Binding, template *unstructured.Unstructured) RunEn
 	return workv1alpha2.ReasonRunFinished
 }
 
-// EndedThere reports whether an object in a member is of the template of b, which may be nil, and has run: if it has no
-// Work there, as after its cluster joined again, the hub knows it and creates none.
+// EndedThere reports whether an object in a member belongs to the template of b, which may be nil, and its run ended
+// there. Then the hub creates no Work for it, for example after the cluster joined again.
 func EndedThere(b workv1alpha2.Binding, object *unstructured.Unstructured) bool {
 	uid := object.GetAnnotations()[workv1alpha2.TemplateUIDAnnotation]
 	return b != nil && uid != "" && uid == string(b.BindingSpec().Resource.UID) && RunEndOf(b, object) != ""

@@ -42,26 +42,48 @@ func Least(all ...Capacity) Capacity {
 	}
 }
 
-// Room is the free room of clusters at one moment, for a plan that places several bindings.
+// Room is the free room of clusters for one plan that places several bindings.
 type Room interface {
-	// Copy returns the room for one plan.
-	Copy() Room
 	// Free returns how many more replicas of a binding fit.
 	Free(b workv1alpha2.Binding) Capacity
-	// Take takes the room that a binding needs in addition when it is placed in these clusters.
+	// Take takes the room that a binding needs in addition when it is placed in these clusters. Free was called for it
+	// last.
 	Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster)
 }
 
-// summaries is the Room by the summaries of the clusters.
-type summaries struct{ Snapshot }
+// Summaries is the Room by the summaries of the clusters: the snapshot has them, less what was taken.
+type Summaries struct{ Snapshot }
 
 // Summaries returns the room by the summaries of the clusters.
-func (s Snapshot) Summaries() Room { return &summaries{s} }
+func (s Snapshot) Summaries() *Summaries {
+	s.members = slices.Clone(s.members)
+	return &Summaries{s}
+}
 
-func (s *summaries) Copy() Room                           { return s.Summaries() }
-func (s *summaries) Free(b workv1alpha2.Binding) Capacity { return s.Room(b) }
-func (s *summaries) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
-	s.Snapshot = s.Taking(b, clusters)
+// Free implements Room.
+func (s *Summaries) Free(b workv1alpha2.Binding) Capacity { return s.Room(b) }
+
+// Take implements Room.
+func (s *Summaries) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
+	requests, pods := perReplica(b.BindingSpec())
+	requests = append(requests, request{corev1.ResourcePods, pods})
+	for _, t := range capacity.Gains(b.BindingSpec(), clusters) {
+		m := s.member(t.Name)
+		if m == nil || m.free == nil {
+			continue
+		}
+		m.free = maps.Clone(m.free)
+		for _, r := range requests {
+			free, counted := m.free[r.name]
+			switch gain := int64(t.Replicas); {
+			case !counted:
+			case r.amount > free/gain: // the product may overflow
+				m.free[r.name] = 0
+			default:
+				m.free[r.name] = free - r.amount*gain
+			}
+		}
+	}
 }
 
 // NeedsRoom reports whether a run uses the capacity of clusters. If not, no estimator is called.
@@ -202,28 +224,6 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 		}
 		return int32(n), true
 	}
-}
-
-// Taking returns the snapshot with the summaries after a binding is placed in these clusters: what a cluster gains is
-// no longer free.
-func (s Snapshot) Taking(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) Snapshot {
-	spec := b.BindingSpec()
-	requests, pods := perReplica(spec)
-	s.members = slices.Clone(s.members)
-	for _, t := range clusters {
-		m := s.member(t.Name)
-		gain := capacity.ReplicasIn(spec, clusters, t.Name) - capacity.ReplicasIn(spec, spec.Clusters, t.Name)
-		if m == nil || m.free == nil || gain <= 0 {
-			continue
-		}
-		m.free = maps.Clone(m.free)
-		for _, r := range append(requests[:len(requests):len(requests)], request{corev1.ResourcePods, pods}) {
-			if free, counted := m.free[r.name]; counted {
-				m.free[r.name] = free - min(free, r.amount*gain)
-			}
-		}
-	}
-	return s
 }
 
 // perReplica returns the requests of a replica, or of a set of all components, and its number of pods.

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -50,6 +51,39 @@ func TestRoomFollowsTheResourceSummary(t *testing.T) {
 	}
 	if _, known := fleet().Room(deployment(1, policyv1alpha1.Placement{}))("m"); known {
 		t.Error("the room of a cluster that there is not is known")
+	}
+}
+
+// A plan takes what a cluster gains. What is left is never more than before.
+func TestSummariesLoseWhatAClusterGains(t *testing.T) {
+	for _, c := range []struct{ had, has, requests, want string }{
+		{"", "a=3", "cpu=1", "7 10 "},
+		{"a=1 b=4", "a=3 b=1", "cpu=1", "8 10 "},
+		{"a=4", "b=4", "cpu=1", "10 6 "},
+		{"", "a=11", "cpu=1", "0 10 "},
+		{"", "a=2 unknown=2", "", "10 10 "},
+		{"", "a=2", "cpu=1 memory=4Ei", "0 10 "},     // 2 * 2^62 is negative
+		{"", "a=4", "cpu=1 memory=4Ei", "0 10 "},     // 4 * 2^62 is zero
+		{"", "a=2", "cpu=9223372036854775", "0 10 "}, // in thousandths, almost the largest number
+	} {
+		s := fleet(cluster("a", free("cpu=10 memory=10")), cluster("b", free("cpu=10 memory=10")))
+		one, b := deployment(1, policyv1alpha1.Placement{}), placed(deployment(9, policyv1alpha1.Placement{}), c.had)
+		one.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: quantities("cpu=1 memory=1")}
+		b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: quantities(c.requests)}
+		rooms := func(r Room) (text string) {
+			for _, name := range []string{"a", "b"} {
+				n, _ := r.Free(one)(name)
+				text += fmt.Sprintf("%d ", n)
+			}
+			return text
+		}
+		r := s.Summaries()
+		if r.Take(b, placed(deployment(9, policyv1alpha1.Placement{}), c.has).Spec.Clusters); rooms(r) != c.want {
+			t.Errorf("from %q to %q with %s: %s is left, want %s", c.had, c.has, c.requests, rooms(r), c.want)
+		}
+		if got := rooms(s.Summaries()); got != "10 10 " {
+			t.Errorf("from %q to %q with %s: the snapshot itself has %s", c.had, c.has, c.requests, got)
+		}
 	}
 }
 

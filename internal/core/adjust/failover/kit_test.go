@@ -223,7 +223,6 @@ func (w *world) snapshot() schedule.Snapshot {
 // roomOf is the free room by cluster, in replicas of any binding.
 type roomOf map[string]int32
 
-func (r roomOf) Copy() schedule.Room                         { return maps.Clone(r) }
 func (r roomOf) Free(workv1alpha2.Binding) schedule.Capacity { return schedule.Answers(r) }
 func (r roomOf) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
 	for _, t := range clusters {
@@ -235,7 +234,7 @@ func (r roomOf) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetClust
 
 func (w *world) plan() Plan {
 	in := w.in
-	in.Fleet, in.Room = w.snapshot(), roomOf(w.room)
+	in.Fleet, in.Room = w.snapshot(), roomOf(maps.Clone(w.room))
 	for _, b := range w.bindings {
 		in.Bindings = append(in.Bindings, b)
 	}

@@ -65,7 +65,7 @@ type Input struct {
 	Options
 	// Fleet has the clusters that are not being deleted.
 	Fleet schedule.Snapshot
-	// Room is their free room, of which Make uses a copy. Default: the room by their summaries.
+	// Room is their free room, of which the plan takes what it needs. Default: the room by their summaries.
 	Room schedule.Room
 	// Registered are the names of all Clusters, also of those that are being deleted.
 	Registered map[string]bool
@@ -241,7 +241,6 @@ func Make(in Input, now time.Time) Plan {
 	if p.Room == nil {
 		p.Room = p.Fleet.Summaries()
 	}
-	p.Room = p.Room.Copy()
 	var resume time.Time
 	p.pausedClusters, resume = pausedClusters(in.Fleet, in.BrakeShare, now)
 	p.wake(resume)

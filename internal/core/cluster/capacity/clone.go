@@ -8,7 +8,6 @@ import (
 // Clone returns a copy that placements can be tried on. Pods count in it, but cannot change.
 func (m *ClusterState) Clone() *ClusterState {
 	m.settle()
-	m.track()
 	c := NewClusterState()
 	c.nodeCount, c.sequence, c.tracking = m.nodeCount, m.sequence, true
 	for _, n := range m.nodes {
@@ -21,6 +20,11 @@ func (m *ClusterState) Clone() *ClusterState {
 		copied := *w
 		copied.at = onNodes(c, w.at)
 		c.workloads[key] = &copied
+	}
+	for _, p := range m.pods {
+		if p.node != nil && !m.tracking {
+			c.workloads[p.workload.Workload].track(c.byName[p.node.Name], 1)
+		}
 	}
 	reserve := func(h *reservation) *reservation {
 		copied := *h

@@ -48,7 +48,11 @@ func TestClonesAnswerLikeTheOriginal(t *testing.T) {
 			return fmt.Sprint(m.Replicas(asked), m.Sets([]Part{{asked, 2}}), quantities(free.List()), expected)
 		}
 		before := answers(m)
+		tracked := m.tracking
 		clone := m.Clone()
+		if m.tracking != tracked {
+			t.Fatalf("seed %d: the original counts pods per node because it was cloned", seed)
+		}
 		if got := answers(clone); got != before {
 			t.Fatalf("seed %d: the clone answers %s, the original %s", seed, got, before)
 		}

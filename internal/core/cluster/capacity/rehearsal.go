@@ -68,7 +68,7 @@ func Rehearse(r Record) (*Rehearsal, error) {
 	return re, nil
 }
 
-// Clone returns a copy that placements can be tried on, without what the member has not followed yet.
+// Clone returns a copy that placements can be tried on. Follow must not be called on it.
 func (r *Rehearsal) Clone() *Rehearsal {
 	re := &Rehearsal{member: r.member.Clone(), counted: map[string]*count{}, expected: map[string]expectation{}}
 	re.member.touched = func(n *node) { re.touched = append(re.touched, n) }
@@ -358,6 +358,17 @@ func ReplicasIn(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.T
 		return 1
 	}
 	return int64(targets[at].Replicas)
+}
+
+// Gains returns the clusters in which a binding gets more replicas, or a set of its components, and how many more.
+func Gains(spec *workv1alpha2.ResourceBindingSpec,
+	to []workv1alpha2.TargetCluster) (gains []workv1alpha2.TargetCluster) {
+	for _, t := range to {
+		if n := ReplicasIn(spec, to, t.Name) - ReplicasIn(spec, spec.Clusters, t.Name); n > 0 {
+			gains = append(gains, workv1alpha2.TargetCluster{Name: t.Name, Replicas: int32(n)})
+		}
+	}
+	return gains
 }
 
 // compareRemoval sorts the pods to be removed first to the end.

@@ -15,6 +15,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -117,28 +118,38 @@ func (s *state) execute(b workv1alpha2.Binding, reason schedule.Reason, apply fu
 }
 
 // draft is the room of the fleet for a plan.
-type draft struct{ state }
+type draft struct {
+	state
+	summaries *schedule.Summaries
+}
 
-func (d *draft) Copy() schedule.Room {
-	c := *d
-	c.rooms = d.rooms.copied()
-	return &c
+// draft returns the room for a plan.
+func (s *state) draft() *draft {
+	d := &draft{*s, s.snapshot.Summaries()}
+	d.rooms, d.snapshot = s.rooms.copied(), d.summaries.Snapshot
+	return d
 }
 
 func (d *draft) Free(b workv1alpha2.Binding) schedule.Capacity { return d.room(b) }
 
+// Take takes room as the hub does: what a cluster loses is free only after the plan.
 func (d *draft) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
-	placed := b.DeepCopyObject().(workv1alpha2.Binding)
-	placed.BindingSpec().Clusters = clusters
-	d.rooms.move(b, placed, false)
-	d.snapshot = d.snapshot.Taking(b, clusters)
+	gained, parts, had := b.DeepCopyObject().(workv1alpha2.Binding), capacity.PartsOf(b), b.BindingSpec().Clusters
+	gained.BindingSpec().Clusters = capacity.Gains(b.BindingSpec(), clusters)
+	d.rooms.account(gained, -1)
+	for _, t := range gained.BindingSpec().Clusters {
+		if m := d.rooms.member(t.Name); m != nil {
+			m.Expect(capacity.AssumptionOf(b, parts, t.Name, had, clusters), false)
+		}
+	}
+	d.summaries.Take(b, clusters)
 }
 
 // failoverInput returns the input of the hub's plan. Each replacement is healthy, and the scheduler has confirmed its
 // placements.
 func (s *state) failoverInput() failover.Input {
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
-		Fleet: s.snapshot, Room: &draft{*s}}
+		Fleet: s.snapshot, Room: s.draft()}
 	in.SchedulerName = s.scheduler.Scheduler()
 	for name := range s.clusters {
 		in.Registered[name] = true

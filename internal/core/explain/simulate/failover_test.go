@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -121,6 +123,44 @@ func TestApplicationThatIsUnhealthyOnTheHubIsPredictedToMove(t *testing.T) {
 	}
 }
 
+// What a workload leaves is not free for the next one of the plan, with nodes and without: the hub makes the same plan.
+func TestAPlanGivesBackNothing(t *testing.T) {
+	for name, fleet := range map[string]string{"summaries": cluster("m1", 10, "") + cluster("m2", 10, ""),
+		"nodes": cluster("m1", 10, "") + cluster("m2", 10, "") + nodes(map[string]int{"m1": 10, "m2": 10})} {
+		f := load(t, fleet+policy("p", "", packed)+deployment("web", 4)+deployment("db", 1))
+		s := newState(f.clone(), roomsOf(t, f), f.invented, f.latest())
+		s.settle(t.Context())
+		web := s.bindings[types.NamespacedName{Namespace: "default", Name: "web-deployment"}]
+		db := s.bindings[types.NamespacedName{Namespace: "default", Name: "db-deployment"}]
+		free := func(d *draft, cluster string) int32 {
+			n, _ := d.Free(db)(cluster)
+			return n
+		}
+		from := web.BindingSpec().Clusters[0].Name
+		to := map[string]string{"m1": "m2", "m2": "m1"}[from]
+		moved := []workv1alpha2.TargetCluster{{Name: to, Replicas: 4}}
+		d := s.draft()
+		left, room := free(d, from), free(d, to)
+		d.Take(web, moved)
+		if free(d, from) != left || free(d, to) != room-4 {
+			t.Errorf("%s: a move of 4 replicas leaves %d of %d in %s, and %d of %d in %s", name, free(d, from), left, from,
+				free(d, to), room, to)
+		}
+		if fresh := s.draft(); free(fresh, from) != left || free(fresh, to) != room {
+			t.Errorf("%s: the plan changed the room of the fleet", name)
+		}
+		huge := web.DeepCopyObject().(workv1alpha2.Binding)
+		huge.SetName("huge")
+		huge.BindingSpec().ReplicaRequirements.ResourceRequest = corev1.ResourceList{
+			corev1.ResourceMemory: resource.MustParse("4Ei")} // 4 of them are 2^64
+		huge.BindingSpec().Clusters = nil
+		d = s.draft()
+		if d.Take(huge, moved); name == "summaries" && free(d, to) != 0 || free(d, to) > room {
+			t.Errorf("%s: a workload that needs more than a number holds leaves room for %d", name, free(d, to))
+		}
+	}
+}
+
 // failsOver has a hub live through a change: it plans every 20 seconds, its scheduler confirms a placement in the next
 // step, and a copy is healthy one minute after it was placed.
 func failsOver(t *testing.T, f *Fleet, c Change) *state {
@@ -161,7 +201,7 @@ func failsOver(t *testing.T, f *Fleet, c Change) *state {
 			s.bindings[key] = b
 			in.Bindings = append(in.Bindings, b)
 		}
-		in.Room = &draft{*s}
+		in.Room = s.draft()
 		plan := failover.Make(in, s.now)
 		apply := func(b workv1alpha2.Binding, change func(workv1alpha2.Binding)) {
 			b = b.DeepCopyObject().(workv1alpha2.Binding)

@@ -126,7 +126,7 @@ func (r rooms) capacityFor(b workv1alpha2.Binding) schedule.Capacity {
 	for _, p := range requestsOf(spec) {
 		each += p.replicas
 		for name, n := range p.need {
-			requests[name] += n * p.replicas
+			requests[name] += times(n, p.replicas)
 		}
 	}
 	return func(cluster string) (int32, bool) {
@@ -221,6 +221,9 @@ func requestsOf(spec *workv1alpha2.ResourceBindingSpec) (parts []part) {
 	return parts
 }
 
+// times returns the amount of several pods, with a bound that keeps sums of amounts from overflowing.
+func times(amount, pods int64) int64 { return min(amount, math.MaxInt64>>10/max(1, pods)) * pods }
+
 // account adds the requests of a binding to the free capacity by summary, or subtracts them.
 func (r rooms) account(b workv1alpha2.Binding, sign int64) {
 	if b == nil || len(b.BindingSpec().Clusters) == 0 || len(r.free) == 0 {
@@ -243,7 +246,7 @@ func (r rooms) account(b workv1alpha2.Binding, sign int64) {
 			}
 			for name, each := range p.need {
 				if _, counted := free[name]; counted {
-					free[name] += sign * p.replicas * each
+					free[name] += sign * times(each, p.replicas)
 				}
 			}
 		}

@@ -75,7 +75,8 @@ type Seen struct {
 	Troubled bool
 	// Outdated is true if what the cluster has applied is older than the Work.
 	Outdated bool
-	// RunEnd is how the run of the template has ended, because of which a cluster without a report gets no Work.
+	// RunEnd is how the run of the template ended; empty if it did not. After the end, a cluster without a report gets no
+	// Work.
 	RunEnd dispatch.RunEnd
 }
 
