@@ -301,13 +301,13 @@ func TestConcurrentMovesAndPlacementsNeverShareRoom(t *testing.T) {
 					var to []workv1alpha2.TargetCluster
 					for reserved := 0; moves && reserved == 0; {
 						room := w.fleet.PlanRoom(s)
-						m, ok, err := deschedule.Relieve(b, map[string]int32{"old": 1}, s, room.Copy(), intstr.FromInt32(1),
+						m, ok, err := deschedule.Relieve(b, map[string]int32{"old": 1}, s, room, intstr.FromInt32(1),
 							w.clock.Now())
 						if err != nil || !ok {
 							return
 						}
 						to = m.Clusters
-						reserved = room.Reserve([]capacity.Placement{{Binding: b, Clusters: to}})
+						reserved = room.Reserve()
 					}
 					if !moves {
 						result, err := w.fleet.Schedule(b, s)

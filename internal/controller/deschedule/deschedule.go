@@ -136,7 +136,6 @@ func (r *reconciler) relieve(ctx context.Context) error {
 	var failed []error
 	var moves []deschedule.Decision
 	waits, room := map[types.NamespacedName]bool{}, r.Fleet.PlanRoom(s)
-	planned := room.Copy()
 	for _, b := range bindings {
 		key := client.ObjectKeyFromObject(b)
 		stuck, err := r.stuck(ctx, b, s, waiting, now.Add(-r.Unschedulable))
@@ -147,7 +146,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 		if waits[key] = len(stuck) > 0; !waits[key] || len(moves) >= maxBindings {
 			continue
 		}
-		m, ok, err := deschedule.Relieve(b, stuck, s, planned, maxMoved, now)
+		m, ok, err := deschedule.Relieve(b, stuck, s, room, maxMoved, now)
 		switch {
 		case err != nil:
 			if r.reported.IsNew(key, err.Error()) {
@@ -226,7 +225,7 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 		}
 	}
 	load, room := deschedule.LoadOf(s, clusters, r.Used, all), r.Fleet.PlanRoom(s)
-	out := deschedule.Rebalance(threshold, targets, load, s, room.Copy(), *rule.MaxMoved, maxBindings, now)
+	out := deschedule.Rebalance(threshold, targets, load, s, room, *rule.MaxMoved, maxBindings, now)
 	err = r.move(ctx, room, out.Decisions, overThreshold, func(d deschedule.Decision) string {
 		return fmt.Sprintf("%s removed, because the cluster is over the %s threshold of ReplicaSchedulingPolicy %s,",
 			deschedule.Listed(d.Move.Left), out.Over[d.From], policy.Name)
@@ -284,15 +283,11 @@ func (r *reconciler) report(ctx context.Context, policy *configv1alpha1.ReplicaS
 	return err
 }
 
-// move carries out the moves that still have room. The others follow in later rounds.
+// move carries out the moves that still have room, of all that took some of it. The others follow in later rounds.
 func (r *reconciler) move(ctx context.Context, room *capacity.Room, moves []deschedule.Decision, reason string,
 	why func(deschedule.Decision) string) error {
-	var placements []capacity.Placement
-	for _, d := range moves {
-		placements = append(placements, capacity.Placement{Binding: d.Binding, Clusters: d.Move.Clusters})
-	}
 	var failed []error
-	for _, d := range moves[:room.Reserve(placements)] {
+	for _, d := range moves[:room.Reserve()] {
 		failed = append(failed, r.write(ctx, d.Binding, d.Move, reason, why(d)))
 	}
 	return errors.Join(failed...)

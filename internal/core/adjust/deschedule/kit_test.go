@@ -128,7 +128,6 @@ func cluster(name string, cpu, allocated, allocating int64) *clusterv1alpha1.Clu
 // room is the same for each binding and does not shrink.
 type room schedule.Capacity
 
-func (r room) Copy() schedule.Room                                     { return r }
 func (r room) Free(workv1alpha2.Binding) schedule.Capacity             { return schedule.Capacity(r) }
 func (r room) Take(workv1alpha2.Binding, []workv1alpha2.TargetCluster) {}
 

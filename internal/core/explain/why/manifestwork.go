@@ -179,7 +179,7 @@ func remedyOfManifest(name string, item ocm.Item, c *clusterv1alpha1.Cluster, fl
 	case workv1alpha1.ReasonNamespaceMissing:
 		return createNamespace(item.Meta.Namespace, c.Name) +
 			fmt.Sprintf(", or add the namespace to the manifests: `kubectl edit manifestworks %s -n %s`", name, c.Name) +
-				afterDeletion + retries
+			afterDeletion + retries
 	case workv1alpha1.ReasonObjectUnmanaged, workv1alpha1.ReasonObjectOfAnother:
 		return "remove the object from this ManifestWork, or from the owner that the message names"
 	case workv1alpha1.ReasonRestored:
