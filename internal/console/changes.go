@@ -21,6 +21,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -144,11 +145,7 @@ var (
 	clusterKind = objectKind[*clusterv1alpha1.Cluster, clusterFacts]{
 		name:  "clusters",
 		empty: func(string) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
-		list: func(ctx context.Context, r client.Reader) ([]*clusterv1alpha1.Cluster, error) {
-			var list clusterv1alpha1.ClusterList
-			err := r.List(ctx, &list, client.UnsafeDisableDeepCopy)
-			return pointers(list.Items), err
-		},
+		list:  facts.ClusterList,
 		facts: func(c *clusterv1alpha1.Cluster) (string, clusterFacts) {
 			return c.Name, clusterFacts{overview.RowOfCluster(c), c}
 		},

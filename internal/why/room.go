@@ -2,7 +2,6 @@ package why
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -12,11 +11,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -43,28 +42,27 @@ func RoomHandler(connect Connector, room Room) http.Handler {
 		if err != nil {
 			return nil, fail(metav1.StatusReasonNotFound, "read the binding: %v", err)
 		}
-		clusters := &clusterv1alpha1.ClusterList{}
-		if err := r.List(ctx, clusters); err != nil {
-			return nil, fmt.Errorf("list the clusters: %w", err)
+		clusters, err := facts.ClusterList(ctx, r)
+		if err != nil {
+			return nil, err
 		}
 		of, limits := room(ctx, b)
 		if of == nil {
 			return nil, fail(metav1.StatusReasonServiceUnavailable, "the scheduler does not run in this replica of the hub")
 		}
 		answers := map[string]answer{}
-		for i := range clusters.Items {
-			name := clusters.Items[i].Name
-			n, known := of(name)
+		for _, c := range clusters {
+			n, known := of(c.Name)
 			if !known {
 				continue
 			}
 			a := answer{Replicas: n}
 			if n < b.BindingSpec().Replicas {
-				if limit, known := limits(name); known {
+				if limit, known := limits(c.Name); known {
 					a.Limit = &limit
 				}
 			}
-			answers[name] = a
+			answers[c.Name] = a
 		}
 		return answers, nil
 	})

@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -201,12 +202,12 @@ func recordChange(ctx context.Context, s *history.Store, kind string, obj client
 // replayFleet records all clusters, bindings and policies in a database that was opened again. note handles the result
 // for each object.
 func (r *recorder) replayFleet(ctx context.Context, s *history.Store, note func(client.Object, error)) error {
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list clusters: %w", err)
+	clusters, err := facts.ClusterList(ctx, r.client)
+	if err != nil {
+		return err
 	}
-	for i := range clusters.Items {
-		note(&clusters.Items[i], recordCluster(ctx, s, &clusters.Items[i]))
+	for _, c := range clusters {
+		note(c, recordCluster(ctx, s, c))
 	}
 	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {

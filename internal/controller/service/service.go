@@ -34,6 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/service"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -181,16 +182,8 @@ func (x *exchanges) lost(ctx context.Context, e *service.Exchange) (next time.Ti
 
 // clusters returns the clusters that are not being deleted. They are read-only.
 func (x *exchanges) clusters(ctx context.Context) (all []*clusterv1alpha1.Cluster, err error) {
-	var list clusterv1alpha1.ClusterList
-	if err := x.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list clusters: %w", err)
-	}
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp == nil {
-			all = append(all, &list.Items[i])
-		}
-	}
-	return all, nil
+	all, err = facts.ClusterList(ctx, x.client)
+	return slices.DeleteFunc(all, func(c *clusterv1alpha1.Cluster) bool { return c.DeletionTimestamp != nil }), err
 }
 
 // unfollow stops all watches of an owner.
