@@ -177,7 +177,7 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 				err := eventError(req.URL.Path)
 				exceeds(err)
 				if g != nil {
-					g.exceed(err)
+					g.after(req.Context(), err)
 				}
 				return err
 			})
@@ -190,7 +190,7 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 		exceeds(err)
 		return nil, err
 	}
-	resp.Body = t.m.answerBody(resp.Body, req.URL.Path, g, exceeds)
+	resp.Body = t.m.answerBody(req.Context(), resp.Body, req.URL.Path, exceeds)
 	return resp, nil
 }
 
@@ -226,15 +226,15 @@ func (b *checkedBody) Close() error {
 
 // answerBody bounds a response, and counts its bytes until it is closed. The bytes of a list count until all of its
 // objects are stored.
-func (m *Member) answerBody(body io.ReadCloser, path string, g *gauge, ended func(error)) io.ReadCloser {
-	limits, read, pending := m.o.Limits, int64(0), int64(0)
+func (m *Member) answerBody(ctx context.Context, body io.ReadCloser, path string, ended func(error)) io.ReadCloser {
+	g, limits, read, pending := gaugeOf(ctx), m.o.Limits, int64(0), int64(0)
 	return &checkedBody{ReadCloser: body, ended: ended, check: func(p []byte) error {
 		read += int64(len(p))
 		switch {
 		case read > limits.Answer:
 			return limits.answerError(path)
 		case g != nil:
-			return g.receive(int64(len(p)))
+			return g.receive(ctx, int64(len(p)))
 		}
 		pending += int64(len(p))
 		if m.pending.Add(int64(len(p))) > limits.Memory {
@@ -272,14 +272,16 @@ func gaugeOf(ctx context.Context) *gauge {
 }
 
 // gauge bounds a watch. It requests pages if one response is too large, counts what is received and stored, and ends a
-// watch that exceeds a limit. The store then keeps its content, because missing objects may still exist.
+// watch that exceeds a limit. The store then keeps its content, because missing objects may still exist. A list may end
+// after the reflector has left it and begun the next attempt; its context is then done, and it changes nothing here.
 type gauge struct {
 	m    *Member
 	name string
 
-	// sizes are the bytes of each stored object, and kept is their sum.
+	// sizes are the bytes of each stored object, and total is their sum. The goroutine that runs the reflector alone uses
+	// them, so mu does not guard them.
 	sizes map[types.NamespacedName]int64
-	kept  int64
+	total int64
 
 	// page is the page size; 0 leaves it to the reflector.
 	page atomic.Int64
@@ -304,23 +306,23 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			if o.Continue == "" {
-				g.begin()
+				g.begin(ctx)
 			}
 			list, err := g.list(ctx, o, lw.ListWithContextFunc)
 			g.listed.Store(err == nil)
-			g.after(err)
+			g.after(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 			if initial {
-				g.begin()
+				g.begin(ctx)
 			} else if err := g.goneBack(ctx, o.ResourceVersion, lw.ListWithContextFunc); err != nil {
 				return nil, err
 			}
 			w, err := lw.WatchFuncWithContext(context.WithValue(ctx, gaugeKey{}, g), o)
 			if initial || err != nil {
-				g.after(err)
+				g.after(ctx, err)
 			}
 			return w, err
 		},
@@ -365,7 +367,8 @@ func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWit
 // list requests a page, and a smaller one if the page is too large.
 func (g *gauge) list(ctx context.Context, o metav1.ListOptions,
 	list cache.ListWithContextFunc) (runtime.Object, error) {
-	ctx = context.WithValue(ctx, gaugeKey{}, g)
+	ctx, cancel := context.WithTimeoutCause(context.WithValue(ctx, gaugeKey{}, g), g.m.o.Limits.Listing, g.lateError())
+	defer cancel()
 	for {
 		asked, page := o, g.page.Load()
 		if page > 0 {
@@ -373,6 +376,9 @@ func (g *gauge) list(ctx context.Context, o metav1.ListOptions,
 			asked.ResourceVersion, asked.ResourceVersionMatch, asked.Limit = "", "", page
 		}
 		got, err := list(ctx, asked)
+		if late := context.Cause(ctx); err != nil && errors.Is(late, ErrLimit) {
+			return nil, late
+		}
 		if !errors.Is(err, ErrLimit) || page == smallPage {
 			return got, err
 		}
@@ -385,22 +391,27 @@ func (g *gauge) list(ctx context.Context, o metav1.ListOptions,
 }
 
 // begin starts to count another attempt.
-func (g *gauge) begin() {
+func (g *gauge) begin(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
 	g.settle()
-	limit := g.m.o.Limits.Listing
 	var mine *time.Timer
-	mine = time.AfterFunc(limit, func() {
+	mine = time.AfterFunc(g.m.o.Limits.Listing, func() {
 		g.mu.Lock()
-		late := g.deadline == mine
-		g.mu.Unlock()
-		if late {
-			g.exceed(&limitError{fmt.Sprintf("%s were not listed within %v", g.name, limit),
-				"check that its API server is healthy and the network connection to it"})
+		defer g.mu.Unlock()
+		if g.deadline == mine {
+			g.exceed(g.lateError())
 		}
 	})
 	g.deadline = mine
+}
+
+func (g *gauge) lateError() error {
+	return &limitError{fmt.Sprintf("%s were not listed within %v", g.name, g.m.o.Limits.Listing),
+		"check that its API server is healthy and the network connection to it"}
 }
 
 // settle ends the attempt. It must be called with the lock.
@@ -413,23 +424,21 @@ func (g *gauge) settle() {
 }
 
 // after ends an attempt that failed, for good if it went over a limit.
-func (g *gauge) after(err error) {
+func (g *gauge) after(ctx context.Context, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	switch {
-	case err == nil:
+	case err == nil || ctx.Err() != nil:
 	case errors.Is(err, ErrLimit):
 		g.exceed(err)
 	default:
-		g.mu.Lock()
-		defer g.mu.Unlock()
 		g.settle()
 	}
 }
 
-// exceed pauses the watch and reports the member.
+// exceed pauses the watch and reports the member. It must be called with the lock.
 func (g *gauge) exceed(err error) {
 	g.m.exceeds(g.name, err)
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.settle()
 	g.rest = time.Now().Add(g.m.o.Limits.Pause)
 	g.stop()
@@ -443,15 +452,14 @@ func (g *gauge) pause() time.Duration {
 }
 
 // receive counts bytes of the attempt under way.
-func (g *gauge) receive(n int64) error {
+func (g *gauge) receive(ctx context.Context, n int64) error {
 	g.mu.Lock()
-	var pending int64
-	if g.deadline != nil {
-		g.received += n
-		pending = g.m.pending.Add(n)
+	defer g.mu.Unlock()
+	if ctx.Err() != nil || g.deadline == nil {
+		return ctx.Err()
 	}
-	g.mu.Unlock()
-	if pending <= g.m.o.Limits.Memory {
+	g.received += n
+	if g.m.pending.Add(n) <= g.m.o.Limits.Memory {
 		return nil
 	}
 	err := g.m.o.Limits.memoryError(g.name)
@@ -479,7 +487,7 @@ func (g *gauge) replace(sizes map[types.NamespacedName]int64) error {
 	for _, n := range sizes {
 		total += n
 	}
-	if err := g.grow(total - g.kept); err != nil {
+	if err := g.grow(total - g.total); err != nil {
 		return err
 	}
 	g.sizes = sizes
@@ -492,13 +500,15 @@ func (g *gauge) replace(sizes map[types.NamespacedName]int64) error {
 
 // grow counts n more bytes of stored objects, unless they would exceed the limit.
 func (g *gauge) grow(n int64) error {
-	if g.m.kept.Add(n) > g.m.o.Limits.Memory && n > 0 {
-		g.m.kept.Add(-n)
+	if g.m.stored.Add(n) > g.m.o.Limits.Memory && n > 0 {
+		g.m.stored.Add(-n)
+		g.mu.Lock()
+		defer g.mu.Unlock()
 		err := g.m.o.Limits.memoryError(g.name)
 		g.exceed(err)
 		return err
 	}
-	g.kept += n
+	g.total += n
 	return nil
 }
 

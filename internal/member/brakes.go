@@ -67,15 +67,17 @@ func (m *Member) followBrakes() *values[string] {
 		}
 	})
 	m.brakes.store = store
-	trim := func(u *unstructured.Unstructured) (string, bool) {
-		return u.GetName(), execute.IsHandsOff(u)
-	}
 	go m.follow(fmt.Sprintf("namespaces with a brake in cluster %s", m.Name), &unstructured.Unstructured{},
-		&trimming[*unstructured.Unstructured, string]{trim: trim, into: store},
+		&trimming[*unstructured.Unstructured, string]{trim: trimBrake, into: store},
 		func(c *connection) cache.ListWatch {
 			return withoutRight(store, c.listWatch(corev1.SchemeGroupVersion.WithResource("namespaces"), "", ""))
 		})
 	return store
+}
+
+func trimBrake(u *unstructured.Unstructured) (namespace string, on bool, err error) {
+	_, _, err = unstructured.NestedStringMap(u.Object, "metadata", "annotations")
+	return u.GetName(), execute.IsHandsOff(u), err
 }
 
 // withoutRight is lw for an account that may lack the right to list namespaces: then the list counts as empty.

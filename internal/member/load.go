@@ -131,7 +131,7 @@ func (l *load) change(change func(*capacity.ClusterState)) {
 
 func (l *load) nodes() *trimming[*corev1.Node, capacity.Node] {
 	return &trimming[*corev1.Node, capacity.Node]{
-		trim: func(n *corev1.Node) (capacity.Node, bool) { return capacity.NodeOf(n), true },
+		trim: func(n *corev1.Node) (capacity.Node, bool, error) { return capacity.NodeOf(n), true, nil },
 		into: loadKeeper[capacity.Node]{load: l, setIn: (*capacity.ClusterState).SetNode,
 			dropIn: func(m *capacity.ClusterState, _, name string) { m.RemoveNode(name) },
 			replaceIn: func(m *capacity.ClusterState, all []capacity.Node) {
@@ -156,12 +156,12 @@ func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
 		}
 	}
 	return &trimming[*corev1.Pod, seenPod]{
-		trim: func(p *corev1.Pod) (seenPod, bool) {
+		trim: func(p *corev1.Pod) (seenPod, bool, error) {
 			kept, live := capacity.PodOf(p)
 			if t, ok := pods.TroubleOf(p); ok && live {
-				return seenPod{kept, &t}, true
+				return seenPod{kept, &t}, true, nil
 			}
-			return seenPod{kept, nil}, live
+			return seenPod{kept, nil}, live, nil
 		},
 		into: loadKeeper[seenPod]{load: l,
 			setIn: func(m *capacity.ClusterState, p seenPod) {
@@ -187,7 +187,7 @@ func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
 
 func (l *load) quotas() *trimming[*corev1.ResourceQuota, capacity.Quota] {
 	return &trimming[*corev1.ResourceQuota, capacity.Quota]{
-		trim: func(q *corev1.ResourceQuota) (capacity.Quota, bool) { return capacity.QuotaOf(q), true },
+		trim: func(q *corev1.ResourceQuota) (capacity.Quota, bool, error) { return capacity.QuotaOf(q), true, nil },
 		into: loadKeeper[capacity.Quota]{load: l, setIn: (*capacity.ClusterState).SetQuota,
 			dropIn: (*capacity.ClusterState).RemoveQuota, replaceIn: (*capacity.ClusterState).ReplaceQuotas},
 	}
@@ -208,6 +208,9 @@ func (k loadKeeper[K]) set(_ types.NamespacedName, kept K) {
 func (k loadKeeper[K]) drop(object types.NamespacedName) {
 	k.load.change(func(m *capacity.ClusterState) { k.dropIn(m, object.Namespace, object.Name) })
 }
+
+// known finds nothing: trim can read all nodes, pods and quotas.
+func (k loadKeeper[K]) known(types.NamespacedName) (none K, stored bool) { return none, false }
 
 func (k loadKeeper[K]) replace(all []*trimmed[K]) {
 	kept := make([]K, len(all))

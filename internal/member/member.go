@@ -55,8 +55,8 @@ type Member struct {
 	endpoints endpoints
 	hung      hung
 	excesses  excesses
-	// pending are the bytes of responses in transit, kept those of objects in memory. Each counts against Limits.Memory.
-	pending, kept atomic.Int64
+	// pending are the bytes of responses in transit, stored those of objects in memory. Each counts against Limits.Memory.
+	pending, stored atomic.Int64
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionResource]*objects

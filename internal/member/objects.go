@@ -50,9 +50,9 @@ func (m *Member) Watch(gvr schema.GroupVersionResource) {
 		}
 	})}
 	store.equal = sameVersion
-	trimmed := func(u *unstructured.Unstructured) (*unstructured.Unstructured, bool) {
+	trimmed := func(u *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 		trim(u)
-		return u, true
+		return u, true, nil
 	}
 	m.watched[gvr] = store
 	name := fmt.Sprintf("%s in cluster %s", gvr.GroupResource(), m.Name)

@@ -83,7 +83,13 @@ func (m *Member) followScalers(gvk schema.GroupVersionKind) *values[execute.Targ
 	}
 	m.scalers.followed[gvk.GroupKind()] = store
 	go m.follow(fmt.Sprintf("%s in cluster %s", mapping.Resource.GroupResource(), m.Name), &unstructured.Unstructured{},
-		&trimming[*unstructured.Unstructured, execute.Target]{trim: execute.TargetOf, into: store},
+		&trimming[*unstructured.Unstructured, execute.Target]{trim: trimScaler, into: store},
 		func(c *connection) cache.ListWatch { return c.listWatch(mapping.Resource, "", "") })
 	return store
+}
+
+func trimScaler(u *unstructured.Unstructured) (target execute.Target, scales bool, err error) {
+	_, _, err = unstructured.NestedStringMap(u.Object, "spec", "scaleTargetRef")
+	target, scales = execute.TargetOf(u)
+	return target, scales, err
 }

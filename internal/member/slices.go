@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/argosy-io/argosy/internal/core/source/service"
 )
@@ -86,12 +85,11 @@ func (m *Member) followSlices(of types.NamespacedName) followedSlices {
 	return store
 }
 
-// trimSlice keeps nothing of a slice that it cannot read.
-func trimSlice(u *unstructured.Unstructured) (slice service.Slice, counts bool) {
+func trimSlice(u *unstructured.Unstructured) (slice service.Slice, counts bool, err error) {
 	typed := &discoveryv1.EndpointSlice{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
-		klog.ErrorS(err, "Cannot read an EndpointSlice of a member", "slice", klog.KObj(u))
-		return slice, false
+		return slice, false, err
 	}
-	return service.SliceOf(typed)
+	slice, counts = service.SliceOf(typed)
+	return slice, counts, nil
 }

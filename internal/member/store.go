@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // listWatch lists and watches a resource in a namespace, or in all if it is empty.
@@ -33,8 +34,9 @@ func (c *connection) listWatch(gvr schema.GroupVersionResource, namespace, label
 
 // trimming is the store of a watch of T that keeps a K of each object, and no more than the limits of the member allow.
 type trimming[T metav1.Object, K any] struct {
-	// trim returns what is kept of an object; counts is false if nothing is.
-	trim  func(T) (kept K, counts bool)
+	// trim returns what is kept of an object; counts is false if nothing is. An object that it cannot read counts as it
+	// was known.
+	trim  func(T) (kept K, counts bool, err error)
 	into  keeper[K]
 	gauge *gauge // set by follow
 }
@@ -45,6 +47,8 @@ var _ cache.TransformingStore = (*trimming[*corev1.Pod, seenPod])(nil)
 type keeper[K any] interface {
 	set(object types.NamespacedName, kept K)
 	drop(object types.NamespacedName)
+	// known returns what is stored of an object, if anything is.
+	known(object types.NamespacedName) (kept K, stored bool)
 	// replace stores the result of a list.
 	replace(all []*trimmed[K])
 }
@@ -55,6 +59,7 @@ type trimmed[K any] struct {
 	kept   K
 	counts bool
 	weight int64
+	err    error // that of trim
 }
 
 func (s *trimming[T, K]) use(g *gauge) { s.gauge = g }
@@ -64,7 +69,7 @@ func (s *trimming[T, K]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		t, err := s.trimmed(obj)
 		if err == nil {
-			_ = s.gauge.receive(t.weight) // the watch ends if it exceeds the limit
+			_ = s.gauge.receive(context.Background(), t.weight) // the watch ends if it exceeds the limit
 		}
 		return t, err
 	}
@@ -76,9 +81,9 @@ func (s *trimming[T, K]) trimmed(obj any) (*trimmed[K], error) {
 	case *trimmed[K]:
 		return o, nil
 	case T:
-		kept, counts := s.trim(o)
+		kept, counts, err := s.trim(o)
 		return &trimmed[K]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(),
-			ResourceVersion: o.GetResourceVersion()}, kept: kept, counts: counts, weight: weigh(kept)}, nil
+			ResourceVersion: o.GetResourceVersion()}, kept: kept, counts: counts, weight: weigh(kept), err: err}, nil
 	}
 	return nil, fmt.Errorf("unexpected %T", obj)
 }
@@ -90,6 +95,10 @@ func (s *trimming[T, K]) Update(obj any) error {
 	t, err := s.trimmed(obj)
 	if err != nil {
 		return err
+	}
+	if t.err != nil {
+		s.report(1, t)
+		return nil
 	}
 	if !t.counts {
 		return s.Delete(t)
@@ -110,13 +119,25 @@ func (s *trimming[T, K]) Delete(obj any) error {
 	return nil
 }
 
+// report logs that objects cannot be read.
+func (s *trimming[T, K]) report(n int, first *trimmed[K]) {
+	klog.ErrorS(nil, "Cannot read objects of a member: they count as they were known", "watch", s.gauge.name, "objects", n,
+		"first", klog.KObj(first), "reason", fmt.Sprintf("%.200v", first.err))
+}
+
 // Replace stores the result of a list, unless it exceeds the limit.
 func (s *trimming[T, K]) Replace(list []any, _ string) error {
 	all, sizes := make([]*trimmed[K], 0, len(list)), make(map[types.NamespacedName]int64, len(list))
+	var unreadable []*trimmed[K]
 	for _, obj := range list {
 		t, err := s.trimmed(obj)
 		if err != nil {
 			return err
+		}
+		if t.err != nil {
+			unreadable = append(unreadable, t)
+			t.kept, t.counts = s.into.known(keyOf(t))
+			t.weight = s.gauge.sizes[keyOf(t)]
 		}
 		if t.counts {
 			all, sizes[keyOf(t)] = append(all, t), t.weight
@@ -124,6 +145,9 @@ func (s *trimming[T, K]) Replace(list []any, _ string) error {
 	}
 	if err := s.gauge.replace(sizes); err != nil {
 		return err
+	}
+	if len(unreadable) > 0 {
+		s.report(len(unreadable), unreadable[0])
 	}
 	s.into.replace(all)
 	return nil
@@ -169,6 +193,13 @@ func (s *values[V]) get(object types.NamespacedName) (value V, listed bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.all[object], s.all != nil
+}
+
+func (s *values[V]) known(object types.NamespacedName) (value V, stored bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	value, stored = s.all[object]
+	return value, stored
 }
 
 // visit calls f for each value, and reports whether the objects are listed. f must not use the store.
