@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -733,6 +734,35 @@ func TestNothingIsClaimedUntilAllPoliciesAreKnown(t *testing.T) {
 	if len(x.selecting(gk, "default", "c")) > 0 {
 		t.Error("an index that is not fed answers")
 	}
+}
+
+// A policy that changes is found as it was or as it is: not both, and not neither.
+func TestPolicyThatChangesIsFoundOnce(t *testing.T) {
+	x := newIndex()
+	x.synced.Store(true)
+	version := func(name string) *policyv1alpha1.PropagationPolicy {
+		return &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"},
+			Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{
+				{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name}}}}
+	}
+	one, anyName := version("c"), version("")
+	x.set(one)
+	ctx, end := context.WithCancel(t.Context())
+	var changes sync.WaitGroup
+	changes.Go(func() {
+		for ctx.Err() == nil {
+			x.set(anyName)
+			x.set(one)
+		}
+	})
+	for range 20_000 {
+		if found := x.selecting(schema.GroupKind{Kind: "ConfigMap"}, "default", "c"); len(found) != 1 {
+			t.Errorf("%d versions of it are found", len(found))
+			break
+		}
+	}
+	end()
+	changes.Wait()
 }
 
 func TestProtectedObjectsAreNotDeleted(t *testing.T) {

@@ -51,6 +51,8 @@ type index struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
+	// mu lets selecting read one state of all policies.
+	mu sync.RWMutex
 	// policies never change once they are here.
 	policies cache.Indexer
 	// overrides are the override policies that exist.
@@ -107,6 +109,8 @@ func (x *index) selecting(gk schema.GroupKind, namespace, name string) []policyv
 	if !x.synced.Load() {
 		return nil
 	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
 	found := map[policyv1alpha1.Propagation]bool{}
 	take := func(by, key string) {
 		policies, _ := x.policies.ByIndex(by, key) // both indexes exist
@@ -244,7 +248,9 @@ func (x *index) storeOf(obj any) cache.Store {
 }
 
 func (x *index) set(obj any) {
+	x.mu.Lock()
 	_ = x.storeOf(obj).Add(obj) // all objects have keys
+	x.mu.Unlock()
 	if p, ok := obj.(policyv1alpha1.Propagation); ok {
 		x.expected.saw(p) // after it counts
 	}
@@ -252,5 +258,7 @@ func (x *index) set(obj any) {
 
 func (x *index) delete(obj any) {
 	obj = filter.LastState(obj)
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	_ = x.storeOf(obj).Delete(obj)
 }
