@@ -10,7 +10,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -167,35 +166,29 @@ func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
 // expression computes a value from its variable.
 type expression func(variable float64) float64
 
-// literal matches a name, or a number: also a percentage or a quantity of Kubernetes.
-var literal = regexp.MustCompile(
-	`[A-Za-z_][A-Za-z_0-9]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:%|[KMGTPE]i|[eE][-+]?[0-9]+|[numkMGTPE])?`)
+// expressionLimit bounds an expression in bytes: users write them, and Go's parser and compile are recursive.
+const expressionLimit = 4 << 10
 
-// apart separates operators that Go would read as one, such as two minus signs or the begin of a comment.
-var apart = strings.NewReplacer("\n", " ", "+", " + ", "-", " - ", "*", " * ", "/", " / ")
+// symbol matches a name, an operator, or a number: also a percentage or a quantity of Kubernetes.
+var symbol = regexp.MustCompile(
+	`[A-Za-z_][A-Za-z_0-9]*|[-+*/\n]|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:%|[KMGTPE]i|[eE][-+]?[0-9]+|[numkMGTPE])?`)
 
 // parseExpression parses numbers, the variable, + - * /, parentheses, max and min. All but the numbers is as in Go.
 func parseExpression(text, variable string) (expression, error) {
-	var wrong error
-	text = apart.Replace(literal.ReplaceAllStringFunc(text, func(s string) string {
-		if s[0] != '.' && (s[0] < '0' || s[0] > '9') {
-			return s
-		}
-		digits, percent := strings.CutSuffix(s, "%")
-		q, err := resource.ParseQuantity(digits)
-		if err != nil {
-			wrong = fmt.Errorf("%q is not a number", s)
-			return s
-		}
-		value := q.AsApproximateFloat64()
-		if percent {
-			value /= 100
-		}
-		return " " + strconv.FormatFloat(value, 'f', -1, 64) + " "
-	}))
-	if wrong != nil {
-		return nil, wrong
+	if len(text) > expressionLimit {
+		return nil, fmt.Errorf("it is longer than %d bytes", expressionLimit)
 	}
+	text = symbol.ReplaceAllStringFunc(text, func(s string) string {
+		switch c := s[0]; {
+		case c == '\n':
+			return " "
+		case c == '.' || c >= '0' && c <= '9':
+			return ` "` + s + `" ` // a value in Go, and errors show it as it is
+		case c == '_' || c >= 'A':
+			return s
+		}
+		return " " + s + " " // Go would read two minus signs as one operator, and two slashes as a comment
+	})
 	tree, err := parser.ParseExpr(text)
 	if list := (scanner.ErrorList)(nil); errors.As(err, &list) {
 		return nil, errors.New(list[0].Msg)
@@ -221,9 +214,15 @@ func compile(tree ast.Expr, variable string) (expression, error) {
 	case *ast.ParenExpr:
 		return compile(e.X, variable)
 	case *ast.BasicLit:
-		value, err := strconv.ParseFloat(e.Value, 64)
+		text := strings.Trim(e.Value, `"`)
+		digits, percent := strings.CutSuffix(text, "%")
+		q, err := resource.ParseQuantity(digits)
 		if err != nil {
-			return nil, fmt.Errorf("%s is not a number", e.Value)
+			return nil, fmt.Errorf("%q is not a number", text)
+		}
+		value := q.AsApproximateFloat64()
+		if percent {
+			value /= 100
 		}
 		return func(float64) float64 { return value }, nil
 	case *ast.Ident:

@@ -22,6 +22,9 @@ func TestSidecarExpressions(t *testing.T) {
 		{"max(cpu*50%, 50m)", .05, .05}, {"0.5*cpu - 0.3*max(0, cpu-4) + 0.3*max(0, cpu-8)", 10, 3.8},
 		{piecewise, 0, .5}, {piecewise, 1, .5}, {piecewise, 2, 1}, {piecewise, 3, 2}, {piecewise, 4, 3}, {piecewise, 9, 3},
 		{"min(cpu, 2)", math.Inf(1), 2},
+		{strings.Repeat("(", 2000) + "cpu" + strings.Repeat(")", 2000), 2, 2},
+		{strings.Repeat("-", expressionLimit-4) + "1e+3", 0, 1000},
+		{strings.Repeat("max(", 800) + "cpu" + strings.Repeat(")", 800), 3, 3},
 	} {
 		e, err := parseExpression(c.text, "cpu")
 		if err != nil {
@@ -38,7 +41,10 @@ func TestSidecarExpressions(t *testing.T) {
 		"max(1 2)": "missing ','", "max": `"max" is neither`, "max()": "no values", "1Mib": "expected",
 		"1..2": "expected", "50%3": "expected", "cpu ^ 2": "only + - * /", "+cpu": "only + - * /", "cpu.x": "only + - * /",
 		"max(cpu...)": "only + - * /", `"cpu"`: "not a number",
-		strings.Repeat("(", 1000): "expected operand", strings.Repeat("-", 200000): "nesting",
+		"cpu 1Ki": `found "1Ki"`, "50% 40m": `found "40m"`, "1e-3 .5": `found ".5"`, "cpu + - ": "expected operand",
+		"'1'": "illegal rune", "`1`": "not a number", `"1" 2`: "expected", "1E-": "expected operand",
+		strings.Repeat("(", 1000): "expected operand", strings.Repeat("-", expressionLimit) + "1": "longer than 4096 bytes",
+		strings.Repeat(" ", expressionLimit) + "1": "longer than 4096 bytes",
 	} {
 		if _, err := parseExpression(text, "cpu"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20s: %v, want %s", text, err, want)
