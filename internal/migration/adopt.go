@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -125,8 +126,13 @@ func (m *Migration) orphaned(ctx context.Context, cluster string, live *unstruct
 // as well.
 func (m *Migration) checkOnlyCluster(ctx context.Context, w Workload) error {
 	b, _, err := scope.BindingFor(ctx, m.Client, w.GVK.GroupKind(), w.Namespace, w.Name)
-	if err != nil || b == nil || m.Force {
+	switch {
+	case err != nil:
 		return err
+	case b == nil:
+		return fmt.Errorf("%s has no binding: see `argosy why`", w)
+	case m.Force:
+		return nil
 	}
 	applied := slices.Clone(w.Clusters)
 	for _, item := range b.BindingStatus().AggregatedStatus {
@@ -153,7 +159,11 @@ func (m *Migration) rehearseAdoption(ctx context.Context, a *Adopted, o Adoption
 				workv1alpha2.ConflictResolutionOverwrite)
 		}
 		var err error
-		if template, err = m.Hub.PreviewTemplate(ctx, a.Template); err != nil {
+		template, err = m.Hub.PreviewTemplate(ctx, a.Template)
+		if meta.IsNoMatchError(err) {
+			return nil, unknownKind(a.Template.GroupVersionKind())
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -1,12 +1,16 @@
 package migration_test
 
 import (
+	"context"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -14,6 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/migration"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // adopts plans an adoption, and carries it out if nothing disturbs pods.
@@ -84,10 +89,38 @@ func TestAdoptionIsRefused(t *testing.T) {
 				t.Errorf("%s: %+v, %v; want %q", name, a, err, want)
 			}
 		}
+		gadget := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "x.io", Version: "v1", Kind: "Gadget"},
+			Plural: "gadgets", Namespaced: true}
+		w.members["m3"] = w.Join("m3", gadget)
+		ns := &unstructured.Unstructured{}
+		ns.SetGroupVersionKind(membertest.Namespace.GroupVersionKind)
+		ns.SetName("shop")
+		w.members["m3"].Put(ns)
+		w.runs("m3", gadget, "web", "{spec: {}}")
+		if _, err := w.adopts(item(gadget, "web", "m3"), migration.Adoption{}); err == nil || !strings.Contains(err.Error(),
+			"the hub does not know x.io/v1, Kind=Gadget: create its CustomResourceDefinition on the hub first") {
+			t.Errorf("of a kind that the hub lacks: %v", err)
+		}
 		if a, err := w.adopts(item(controllertest.CloneSet, "named", "m1"), migration.Adoption{Policy: "other"}); err == nil {
 			t.Errorf("another policy claims it: %+v", a)
 		}
 	})
+}
+
+// unbinding is a client of a hub that deletes a binding after it was read once.
+type unbinding struct {
+	client.Client
+	read bool
+}
+
+func (c *unbinding) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, binding := obj.(*workv1alpha2.ResourceBinding); binding {
+		if c.read {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "resourcebindings"}, key.Name)
+		}
+		c.read = true
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
 }
 
 // A policy sent a template where an object of that name existed already. It is adopted if pods stay as they are.
@@ -106,6 +139,13 @@ func TestConflictIsAdopted(t *testing.T) {
 		if u := w.members["m1"].Object(controllertest.CloneSet, "shop", "web"); u.GetLabels()["karmada.io/managed"] != "" {
 			t.Fatal("it was taken over without an adoption")
 		}
+		hub := w.Migration.Client
+		w.Migration.Client = &unbinding{Client: hub}
+		if _, err := w.adopts(item(controllertest.CloneSet, "web", "m1"), migration.Adoption{}); err == nil ||
+			!strings.Contains(err.Error(), "CloneSet shop/web has no binding: see `argosy why`") {
+			t.Errorf("its binding is deleted meanwhile: %v", err)
+		}
+		w.Migration.Client = hub
 		a, err := w.adopts(item(controllertest.CloneSet, "web", "m1"), migration.Adoption{})
 		if err != nil || !a.Adopted || !a.Annotate || a.Policy != nil || len(a.Differences) != 1 {
 			t.Fatalf("%+v, %v", a, err)

@@ -334,6 +334,9 @@ func (i *Item) Disturbs() (lines []string) {
 func (m *Migration) useCommonVersion(ctx context.Context, w *Workload) error {
 	gk := w.GVK.GroupKind()
 	mappings, err := m.Hub.Mapper.RESTMappings(gk)
+	if meta.IsNoMatchError(err) {
+		return unknownKind(w.GVK)
+	}
 	if err != nil {
 		return fmt.Errorf("read the versions of %s on the hub: %w", gk, err)
 	}
@@ -367,6 +370,10 @@ func (m *Migration) useCommonVersion(ctx context.Context, w *Workload) error {
 	return nil
 }
 
+func unknownKind(gvk schema.GroupVersionKind) error {
+	return fmt.Errorf("the hub does not know %s: create its CustomResourceDefinition on the hub first", gvk)
+}
+
 // Plan reads a workload, and determines what its migration would write and change. It writes nothing.
 func (m *Migration) Plan(ctx context.Context, w Workload) (*Item, error) {
 	// 1. What the hub and the clusters have.
@@ -375,7 +382,7 @@ func (m *Migration) Plan(ctx context.Context, w Workload) (*Item, error) {
 		return nil, err
 	}
 	if !h.served {
-		return nil, fmt.Errorf("the hub does not know %s: create its CustomResourceDefinition on the hub first", w.GVK)
+		return nil, unknownKind(w.GVK)
 	}
 	m.note(w, h.policy)
 	if h.record == nil {
