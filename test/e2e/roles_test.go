@@ -324,7 +324,7 @@ func TestViewersMayUseAllReadingCommands(t *testing.T) {
 		{vic, []string{"get", "resourcebindings", "-A"}, "web-deployment"},
 		{vic, []string{"why", "deployment", "web", "-n", ns}, "Healthy"}, {vic, []string{"why", "cluster", "m1"}, "m1"},
 		{vic, []string{"rollout", "status", "deployment", "web", "-n", ns}, "m1"},
-		{vic, []string{"status"}, "unknown: this user may not"}, {alone, []string{"status"}, "m1"},
+		{vic, []string{"status"}, "unknown: you may not"}, {alone, []string{"status"}, "m1"},
 		{alone, []string{"get", "clusters"}, "m1"},
 		{alone, []string{"get", "propagationpolicies", "-n", ns}, "p"}, {alone, []string{"why", "cluster", "m1"}, "m1"},
 	} {
@@ -429,7 +429,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 	})
 	// ManifestWorks may hold Secrets, which are not for operators.
 	if out, err := oli.argosy("status"); strings.Count(out, "may not") != 1 || !strings.Contains(out, name) ||
-		!strings.Contains(out, "this user may not list manifestworks") {
+		!strings.Contains(out, "you may not list manifestworks") {
 		t.Errorf("status: %v\n%s", err, out)
 	}
 

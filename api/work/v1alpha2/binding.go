@@ -425,8 +425,8 @@ const (
 const (
 	MessageScheduled         = "Binding has been scheduled successfully."
 	MessageFullyApplied      = "All works have been successfully applied"
-	MessageRunFinished       = "the run has finished, so no Work is created again"
-	MessageRunFailed         = "the run has failed; it is not run again, and no Work is created"
+	MessageRunFinished       = "the run has finished; it does not move to another cluster"
+	MessageRunFailed         = "the run has failed; it does not move to another cluster"
 	MessageFullyAppliedFails = "Failed to apply all works, see status.aggregatedStatus for details"
 )
 
