@@ -391,6 +391,9 @@ const (
 	// ReasonWorksRefused: a Work could not be created, for example because an override fails or the object is too
 	// large. The message has the error.
 	ReasonWorksRefused = "WorksRefused"
+	// ReasonTemplateRefused: no Work could be created, for example because an annotation of the template has an invalid
+	// value. The message has the error.
+	ReasonTemplateRefused = "TemplateRefused"
 )
 
 // Reasons of SidecarsInForce.

@@ -378,6 +378,9 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	} else if err == nil {
 		r.warn(b, in.Template, res.Cluster, workv1alpha2.EventApplyOverridePolicyFailed, untouched(res))
 	}
+	if err != nil && res.Err == nil { // the other errors name the cluster
+		err = fmt.Errorf("cluster %q: %w", res.Cluster, err)
+	}
 	return err
 }
 

@@ -579,7 +579,8 @@ func TestWorkOfServiceExchangeIsNotTouched(t *testing.T) {
 		w.Make(theirs)
 		w.bind("id", "m1", "m2")
 		w.becomes("m1:theirs m2:1")
-		w.Eventually("the binding says whose it is", w.written(metav1.ConditionFalse, "belongs to ServiceImport/shop/web"))
+		w.Eventually("the binding says whose it is", w.written(metav1.ConditionFalse,
+			`cluster "m1": the Work `))
 		w.Quiet()
 		if got := w.sent(); got != "m1:theirs m2:1" {
 			w.t.Errorf("works are %s", got)

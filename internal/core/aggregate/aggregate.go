@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -101,13 +103,45 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 // Unwritten returns the messages of conditions for Works that could not be written, each with a line for each cluster.
 // Then the members have applied an earlier template.
 func Unwritten(conditions []metav1.Condition) (lines []string) {
-	for _, kind := range []string{string(configv1alpha1.InterpreterOperationReviseReplica), workv1alpha2.WorksWritten,
-		workv1alpha2.VersionServed} {
-		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+	for _, kind := range unwritten {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && IsUnwritten(*c) {
 			lines = append(lines, kind+": "+c.Message)
 		}
 	}
 	return lines
+}
+
+// unwritten are the conditions that report Works that could not be written.
+var unwritten = []string{string(configv1alpha1.InterpreterOperationReviseReplica), workv1alpha2.WorksWritten,
+	workv1alpha2.VersionServed}
+
+// IsUnwritten reports whether a condition of a binding reports that Works could not be written.
+func IsUnwritten(c metav1.Condition) bool {
+	return c.Status == metav1.ConditionFalse && slices.Contains(unwritten, c.Type)
+}
+
+// UnwrittenIn returns the message for the Work of a cluster that could not be written; empty if it could.
+func UnwrittenIn(conditions []metav1.Condition, cluster string) (line string) {
+	if refused := Refused(conditions); refused != "" {
+		return refused
+	}
+	for _, message := range Unwritten(conditions) {
+		for l := range strings.Lines(message) {
+			if strings.Contains(l, strconv.Quote(cluster)) {
+				line = text.Cut(strings.TrimSpace(l), 1<<10)
+			}
+		}
+	}
+	return line
+}
+
+// Refused returns the message of a template of which no Work could be written, in any cluster; empty if that is not so.
+func Refused(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, workv1alpha2.WorksWritten)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != workv1alpha2.ReasonTemplateRefused {
+		return ""
+	}
+	return text.Cut(c.Type+": "+c.Message, 1<<10)
 }
 
 // RunEnd returns the condition that is set if clusters of a binding lack a Work, or if it has no clusters, because its

@@ -81,8 +81,12 @@ func (d Decision) Report(current []metav1.Condition, waiting, refused []string, 
 			Reason: string(d.RunEnd), Message: d.RunEnd.Message(), LastTransitionTime: now})
 		return conditions
 	}
+	reason := workv1alpha2.ReasonWorksRefused
+	if d.Err != nil {
+		reason = workv1alpha2.ReasonTemplateRefused
+	}
 	set(metav1.Condition{Type: workv1alpha2.WorksWritten, Reason: workv1alpha2.ReasonWorksWritten,
-		Message: "every cluster's Work is up to date"}, workv1alpha2.ReasonWorksRefused, refused)
+		Message: "every cluster's Work is up to date"}, reason, refused)
 	return conditions
 }
 

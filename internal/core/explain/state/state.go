@@ -93,17 +93,11 @@ func See(b workv1alpha2.Binding, target workv1alpha2.TargetCluster, report *work
 	f Facts) Seen {
 	of := b.BindingSpec().Resource
 	s := Seen{Kind: match.GroupKind(of.APIVersion, of.Kind), Target: target, Report: report,
-		Suspended: dispatch.Suspended(b, target.Name), Troubled: f.Troubled.ailing(b, target.Name)}
+		Suspended: dispatch.Suspended(b, target.Name), Troubled: f.Troubled.ailing(b, target.Name),
+		Unsent: aggregate.UnwrittenIn(b.BindingStatus().Conditions, target.Name)}
 	conditions, quoted := b.BindingStatus().Conditions, strconv.Quote(target.Name)
 	if end := aggregate.RunEnd(conditions); end != nil {
 		s.RunEnd = dispatch.RunEnd(end.Reason)
-	}
-	for _, message := range aggregate.Unwritten(conditions) {
-		for line := range strings.Lines(message) {
-			if strings.Contains(line, quoted) {
-				s.Unsent = text.Cut(strings.TrimSpace(line), 1<<10)
-			}
-		}
 	}
 	if f.Cluster != nil {
 		return s.AtCluster(f.Cluster(target.Name))

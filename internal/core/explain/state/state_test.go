@@ -42,6 +42,10 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 		b.Spec.Suspension = &workv1alpha2.Suspension{}
 		b.Spec.Suspension.Dispatching = new(true)
 	}
+	refuse := func(b *workv1alpha2.ResourceBinding) {
+		b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionFalse,
+			Reason: workv1alpha2.ReasonTemplateRefused, Message: `"bad" is not one of Fleet, Cluster`}}
+	}
 	for name, c := range map[string]struct {
 		kind     string
 		replicas int32
@@ -156,6 +160,10 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 				b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionFalse,
 					Message: `cluster "m2": override policy o: no such path`}}
 			}, want: state.Healthy},
+		"no Work can be written": {kind: "Deployment", replicas: 3, report: applied(workv1alpha1.ResourceHealthy),
+			change: refuse, want: state.Failed, wanted: 3, what: `WorksWritten: "bad" is not one of Fleet, Cluster`},
+		"no Work can be written, and there is none": {kind: "Deployment", replicas: 3, change: refuse, want: state.Failed,
+			wanted: 3, what: `WorksWritten: "bad" is not one of Fleet, Cluster`},
 		"required by another": {kind: "ConfigMap", report: applied(workv1alpha1.ResourceHealthy),
 			change: func(b *workv1alpha2.ResourceBinding) {
 				b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "web", Clusters: b.Spec.Clusters}}

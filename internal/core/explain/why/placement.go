@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +17,10 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -116,10 +119,29 @@ func (e *explanation) explainBinding() {
 			}
 			continue
 		}
+		if aggregate.IsUnwritten(c) {
+			if !e.showsUnwritten(b, c) {
+				e.find(Problem, "", fmt.Sprintf("nothing new is sent: %s: %s", c.Type, c.Message),
+					"correct what the message names, in the template or an override")
+			}
+			continue
+		}
 		if c.Status == bad && !slices.Contains([]string{workv1alpha2.Scheduled, workv1alpha2.FullyApplied}, c.Type) {
 			e.find(Attention, "", fmt.Sprintf("%s: %s", c.Type, c.Message), "")
 		}
 	}
+}
+
+// showsUnwritten reports whether findings about clusters have all that a condition says about unwritten Works.
+func (e *explanation) showsUnwritten(b workv1alpha2.Binding, c metav1.Condition) bool {
+	for line := range strings.Lines(c.Message) {
+		if !slices.ContainsFunc(dispatch.Targets(b), func(t workv1alpha2.TargetCluster) bool {
+			return strings.Contains(line, strconv.Quote(t.Name))
+		}) {
+			return false
+		}
+	}
+	return aggregate.Refused([]metav1.Condition{c}) == ""
 }
 
 // latest returns the newest warning of these reasons; nil for none.

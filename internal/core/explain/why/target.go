@@ -16,6 +16,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -63,7 +64,11 @@ func (e *explanation) explainTarget(row *Cluster, target workv1alpha2.TargetClus
 	row.State, row.Bad, row.ReadyPods, row.WantedPods = place.State, place.State.Bad(), place.Ready, place.Wanted
 	severity, what, next := e.explainState(row, &at, place)
 	row.Why = what
-	if severity != "" {
+	refused := "" // a finding of its own
+	if b := e.ownBinding(); b != nil {
+		refused = aggregate.Refused(b.BindingStatus().Conditions)
+	}
+	if severity != "" && (refused == "" || place.What != refused) {
 		e.find(severity, row.Name, row.Name+": "+what, next)
 	}
 	if row.State.Bad() && at.seen.Suspended {
