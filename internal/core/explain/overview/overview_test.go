@@ -157,7 +157,7 @@ func TestRowsOfAttachedObjectsAndOfFinishedRuns(t *testing.T) {
 		left := run.DeepCopy()
 		left.Spec.Clusters, left.Status.AggregatedStatus, left.Status.Conditions = clusters, nil, over
 		row := overview.RowOfWorkload(left, state.Facts{})
-		if row.Bad || row.State != state.Healthy || row.What != workv1alpha2.MessageRunFinished {
+		if row.Bad || row.State != state.Ended || row.What != workv1alpha2.MessageRunFinished {
 			t.Errorf("a finished run that is in %s is %+v", name, row)
 		}
 		if items, _ := overview.Attention(overview.Facts{Workloads: []*overview.WorkloadRow{&row}}, 9); len(items) > 0 {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
@@ -22,8 +23,13 @@ func TestReadersShowOneState(t *testing.T) {
 	unwritten := func(kind, reason, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
 	}
+	runEnd := func(reason string) []metav1.Condition {
+		return []metav1.Condition{{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionTrue, Reason: reason}}
+	}
 	const scope = `annotation argosy.io/rollout-scope: "bad" is not one of Fleet, Cluster`
 	healthy := item("a", true, "", workv1alpha1.ResourceHealthy, `{"replicas": 1, "readyReplicas": 1}`)
+	done := item("a", true, "", workv1alpha1.ResourceHealthy,
+		`{"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}`)
 	for name, c := range map[string]struct {
 		version, kind string
 		conditions    []metav1.Condition
@@ -46,6 +52,13 @@ func TestReadersShowOneState(t *testing.T) {
 			want: [3]state.State{state.Failed, state.Failed, state.Failed}},
 		"all is well in one": {items: []workv1alpha2.AggregatedStatusItem{healthy},
 			want: [3]state.State{state.Healthy, state.Progressing, state.Progressing}},
+		"a run that ended elsewhere": {version: "batch/v1", kind: "Job", conditions: runEnd(workv1alpha2.ReasonRunFinished),
+			want: [3]state.State{state.Ended, state.Ended, state.Ended}},
+		"a run that failed elsewhere": {version: "batch/v1", kind: "Job", conditions: runEnd(workv1alpha2.ReasonRunFailed),
+			want: [3]state.State{state.Ended, state.Ended, state.Unhealthy}},
+		"a run that ended in one": {version: "batch/v1", kind: "Job", conditions: runEnd(workv1alpha2.ReasonRunFinished),
+			items: []workv1alpha2.AggregatedStatusItem{done},
+			want:  [3]state.State{state.Healthy, state.Ended, state.Healthy}},
 	} {
 		if c.kind == "" {
 			c.version, c.kind = "apps/v1", "Deployment"
@@ -60,6 +73,15 @@ func TestReadersShowOneState(t *testing.T) {
 		template.SetKind(c.kind)
 		template.SetNamespace("shop")
 		template.SetName("web")
+		if c.kind == "Job" { // its clusters share the run
+			b.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}}
+			ended := map[string]any{"type": "Complete", "status": "True"}
+			if c.want[2] == state.Unhealthy {
+				ended["type"] = "Failed"
+			}
+			template.Object["status"] = map[string]any{"conditions": []any{ended}}
+		}
 		row := overview.RowOfWorkload(b, state.Facts{})
 		says := why.Explain(why.Facts{Observed: propagate.Observed{Template: template, Binding: b}, Clusters: clusters,
 			Works: why.WorksInStatus(b), Unseen: true})

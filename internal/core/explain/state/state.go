@@ -257,10 +257,10 @@ func podsOf(kind schema.GroupKind, status map[string]any, replicas int64) (ready
 // Rank orders states, the worst first.
 func (s State) Rank() int { return slices.Index(All, s) }
 
-// AfterRun returns the state of a template whose run has ended and that has no cluster any more, and why.
+// AfterRun returns the state of a template whose run has ended and that no cluster reports any more, and why.
 func AfterRun(end dispatch.RunEnd) (State, string) {
 	if end == workv1alpha2.ReasonRunFailed {
 		return Unhealthy, end.Message()
 	}
-	return Healthy, end.Message()
+	return Ended, end.Message()
 }
