@@ -36,7 +36,17 @@ func TestReadersShowOneState(t *testing.T) {
 		items         []workv1alpha2.AggregatedStatusItem
 		// want are the states in the clusters a and b, and as a whole.
 		want [3]state.State
+		// why is what `argosy why cluster a` shows, if it matters.
+		why string
 	}{
+		"a Job whose pods the cluster does not create": {version: "batch/v1", kind: "Job",
+			items: []workv1alpha2.AggregatedStatusItem{item("a", true, "", workv1alpha1.ResourceUnknown,
+				`{"startTime": "2026-11-26T12:00:00Z", "ready": 0}`)},
+			want: [3]state.State{state.Progressing, state.Progressing, state.Progressing},
+			why:  "not created yet: 1 pod; `argosy why job web -n shop` asks the cluster why"},
+		"a Deployment whose status says that": {items: []workv1alpha2.AggregatedStatusItem{item("a", true, "",
+			workv1alpha1.ResourceUnknown, `{"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "no quota"}]}`)},
+			want: [3]state.State{state.Unhealthy, state.Progressing, state.Unhealthy}, why: "no quota"},
 		"no Work can be written": {conditions: unwritten(workv1alpha2.WorksWritten, workv1alpha2.ReasonTemplateRefused,
 			scope), want: [3]state.State{state.Failed, state.Failed, state.Failed}},
 		"no Work can be written any more": {conditions: unwritten(workv1alpha2.WorksWritten,
@@ -80,7 +90,9 @@ func TestReadersShowOneState(t *testing.T) {
 			if c.want[2] == state.Unhealthy {
 				ended["type"] = "Failed"
 			}
-			template.Object["status"] = map[string]any{"conditions": []any{ended}}
+			if len(c.conditions) > 0 {
+				template.Object["status"] = map[string]any{"conditions": []any{ended}}
+			}
 		}
 		row := overview.RowOfWorkload(b, state.Facts{})
 		says := why.Explain(why.Facts{Observed: propagate.Observed{Template: template, Binding: b}, Clusters: clusters,
@@ -93,6 +105,8 @@ func TestReadersShowOneState(t *testing.T) {
 				there[0].State != want {
 				t.Errorf("%s: in %s it is %s to the console, %s to why, %+v to why cluster; want %s", name, cl.Name,
 					row.Places[k].State, says.Clusters[j].State, there, want)
+			} else if i == 0 && c.why != "" && there[0].Why != c.why {
+				t.Errorf("%s: why cluster says %q, want %q", name, there[0].Why, c.why)
 			}
 		}
 		if row.State != c.want[2] {

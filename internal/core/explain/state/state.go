@@ -18,7 +18,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
@@ -54,7 +56,7 @@ type Place struct {
 	Ready  int64 `json:"ready,omitempty"`
 	Wanted int64 `json:"wanted,omitempty"`
 	// What has the reason of the hub or of the cluster if the state is Failed, a summary of the status if it is
-	// Unhealthy, and why it is missing there if it is Ended.
+	// Unhealthy, the number of pods that do not exist if it is Progressing, and why it is missing there if it is Ended.
 	What string `json:"what,omitempty"`
 	// Since is when it became unhealthy, in seconds since 1970; 0 if unknown.
 	Since int64 `json:"since,omitempty"`
@@ -209,6 +211,9 @@ func (s Seen) Place() Place {
 		p.State = Healthy
 	default:
 		p.State = Progressing
+		if n := s.uncreated(status); n > 0 && !s.Suspended {
+			p.What = "not created yet: " + text.Count(n, "pod")
+		}
 	}
 	if s.Suspended && (p.State == Healthy || p.State == Progressing) {
 		p.State = Suspended
@@ -223,6 +228,17 @@ func (s Seen) ails(r workv1alpha2.AggregatedStatusItem, status map[string]any, p
 		return s.Troubled && p.Ready < p.Wanted
 	}
 	return s.Troubled || Refusal(s.Kind, status, s.Target.Replicas) != ""
+}
+
+// uncreated returns how many pods a status lacks; 0 if it does not count pods. The pods of a run end, so a run lacks
+// pods only while it has none.
+func (s Seen) uncreated(status map[string]any) int64 {
+	counters := kind.Lookup(s.Kind).Counters
+	if status == nil || counters.All == "" && counters.Existing == nil || interpret.RunsOnce(s.Kind) &&
+		fields.Number(status, "active")+fields.Number(status, "succeeded")+fields.Number(status, "failed") > 0 {
+		return 0
+	}
+	return pods.Missing(s.Kind, status, int64(s.Target.Replicas))
 }
 
 // Refusal returns why the controller of a template cannot create pods in a cluster, by its status; empty if it can.

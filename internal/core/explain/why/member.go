@@ -71,7 +71,7 @@ type PlacedThere struct {
 	// Ready of Wanted pods are ready; see state.Place.
 	Ready  int64 `json:"ready,omitempty"`
 	Wanted int64 `json:"wanted,omitempty"`
-	// Why has the reason of a failure, in the words of the hub or of the cluster.
+	// Why has the reason of a failure, in the words of the hub or of the cluster, or the pods that do not exist.
 	Why string `json:"why,omitempty"`
 }
 
@@ -145,6 +145,9 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 			}
 		}
 		if p, placed := state.PlaceIn(b, c, f.Troubled); placed {
+			if ref := b.BindingSpec().Resource; p.State == state.Progressing && p.What != "" {
+				p.What += "; " + Command(ref.Kind, ref.Namespace, ref.Name) + " asks the cluster why"
+			}
 			a.Placed = append(a.Placed, PlacedThere{Template: of, Replicas: p.Replicas, State: p.State, Ready: p.Ready,
 				Wanted: p.Wanted, Why: p.What})
 			continue
