@@ -138,20 +138,20 @@ func lineAnd(e *script.Error) string {
 }
 
 func printChecked(out io.Writer, r checked) {
-	fmt.Fprintf(out, "-----------------------------------\nSOURCE: %s\nTARGET: %s %s\nRULERS:\n", r.Source,
+	text.Fprintf(out, "-----------------------------------\nSOURCE: %s\nTARGET: %s %s\nRULERS:\n", r.Source,
 		r.Target.APIVersion, r.Target.Kind)
 	for _, v := range r.Rules {
-		fmt.Fprintf(out, "    %-24s %s", string(v.Operation)+":", v.Result)
+		text.Fprintf(out, "    %-24s %s", string(v.Operation)+":", v.Result)
 		if len(v.Errors) > 0 {
-			fmt.Fprintf(out, ": %s", strings.Join(v.Errors, "; "))
+			text.Fprintf(out, ": %s", strings.Join(v.Errors, "; "))
 		}
 		fmt.Fprintln(out)
 		for _, w := range v.Warnings {
-			fmt.Fprintf(out, "        warning: %s\n", w)
+			text.Fprintf(out, "        warning: %s\n", w)
 		}
 	}
 	for _, e := range r.Errors {
-		fmt.Fprintf(out, "    ERROR: %s\n", e)
+		text.Fprintf(out, "    ERROR: %s\n", e)
 	}
 }
 

@@ -135,8 +135,7 @@ func explained(ctx context.Context, hub HubClients, name string, errOut io.Write
 		fmt.Fprintf(errOut, "Warning: %s; their rules on this hub are not shown\n", roles.Sentence(missing))
 	}
 	if err != nil && found {
-		fmt.Fprintf(errOut, "Warning: the hub is not available, so this shows only what is built into Argosy: %s\n",
-			hubcli.Harmless(err.Error()))
+		fmt.Fprintf(errOut, "Warning: the hub is not available, so this shows only what is built into Argosy: %v\n", err)
 	}
 	var kinds []schema.GroupVersionKind
 	served := func(schema.GroupVersionKind) bool { return false }

@@ -22,6 +22,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
@@ -173,12 +174,12 @@ func customizations(sources []source, warnings io.Writer) ([]customizationFile, 
 				obj.GroupVersionKind().Group != configv1alpha1.GroupVersion.Group {
 				continue
 			}
-			_, texts, err := dialect.Normalise(obj)
+			_, advice, err := dialect.Normalise(obj)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", s.name, obj.GetName(), err)
 			}
-			for _, w := range texts {
-				fmt.Fprintf(warnings, "Warning: %s: %s: %s\n", s.name, obj.GetName(), w)
+			for _, w := range advice {
+				text.Fprintf(warnings, "Warning: %s: %s: %s\n", s.name, obj.GetName(), w)
 			}
 			c := &configv1alpha1.ResourceInterpreterCustomization{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj.Object, c, true); err != nil {

@@ -107,7 +107,23 @@ built in; for other kinds, give the CustomResourceDefinition as well.`,
 	fs.Int32Var(&o.desiredReplica, "desired-replica", 0, "the number of replicas for ReviseReplica")
 	outputFlag(cmd, &o.output)
 	cmd.AddCommand(newTest(), newExplain(hub))
+	for _, c := range append(cmd.Commands(), cmd) {
+		c.RunE = cleaned(c.RunE)
+	}
 	return cmd
+}
+
+// cleaned returns a command's function with output that cannot control a terminal: files, and scripts in them, come
+// from others.
+func cleaned(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		out, errOut := &hubcli.Painter{Out: cmd.OutOrStdout()}, &hubcli.Painter{Out: cmd.ErrOrStderr()}
+		defer out.Flush()
+		defer errOut.Flush()
+		cmd.SetOut(out)
+		cmd.SetErr(errOut)
+		return run(cmd, args)
+	}
 }
 
 func filesFlags(cmd *cobra.Command, files *[]string, recursive *bool, what string) {
@@ -216,7 +232,9 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 	}
 	ctx := script.WithListener(cmd.Context(), func(p *script.Program, out *script.Outputs) {
 		for _, line := range out.Printed {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", p.Customization(), hubcli.Harmless(line))
+			for part := range strings.SplitSeq(line, "\n") {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", text.Printable(p.Customization()), part)
+			}
 		}
 		for _, w := range out.Warnings {
 			text.Fprintf(cmd.ErrOrStderr(), "Warning: %s: %s\n", p.Customization(), w)

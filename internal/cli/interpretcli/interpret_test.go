@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -275,6 +276,59 @@ RULERS:
 	if out, _, err = run(t, noHub{}, map[string]string{"a/cut.yaml": cut, "a/b/second.yaml": second}, "-f", "a",
 		"--check"); err == nil || strings.Contains(out, "second.yaml") {
 		t.Errorf("a folder in a folder was read without -R: %v\n%s", err, out)
+	}
+}
+
+// hostile is a YAML text that moves the cursor, rings the bell, changes the direction of writing and starts a line.
+const hostile = `"x\e[2Jy\a\b\x9b\u202ez\nfake"`
+
+// Files, and the scripts in them, come from others. A text in them is one line that does not control a terminal.
+func TestNoOutputControlsATerminal(t *testing.T) {
+	ric := customizationOf("apps/v1", hostile, "healthInterpretation", `
+function InterpretHealth(o)
+  o.status.ready = nil
+  error("failed \27[2J\7\226\128\174")
+end`)
+	ric = strings.Replace(ric, "{name: own}", "{name: "+hostile+"}", 1)
+	deployment := strings.Replace(ric, "kind: "+hostile, "kind: Deployment", 1)
+	unknown := strings.Replace(ric, "luaScript:", "script: x\n      luaScript:", 1)
+	cases := func(name, want string) string {
+		return "customization: ric.yaml\nobject: {apiVersion: apps/v1, kind: Deployment}\ncases:\n" +
+			"- {name: " + name + ", operation: InterpretHealth, " + want + "}\n"
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		args  string
+		want  string
+	}{
+		"a kind and an error": {map[string]string{"ric.yaml": ric}, "-f ric.yaml --check", "TARGET: apps/v1 x"},
+		"an error on samples": {map[string]string{"ric.yaml": deployment}, "-f ric.yaml --check", "line 3: "},
+		"a failed case": {map[string]string{"cases.yaml": cases(hostile, "want: {healthy: true}"), "ric.yaml": deployment},
+			"test .", "FAIL  cases.yaml: x"},
+		"a passed case": {map[string]string{"cases.yaml": cases(hostile, "wantError: attempt"), "ric.yaml": deployment},
+			"test . -v", "ok    cases.yaml: x"},
+		"a wrong file of cases": {map[string]string{"cases.yaml": cases(hostile, "want: 1, wantError: "+hostile)},
+			"test .", "FAIL  cases.yaml: case 1"},
+		"the prints and the name of a script": {map[string]string{
+			"ric.yaml": strings.ReplaceAll(cloneset, "{name: cloneset}", "{name: "+hostile+"}"),
+			"web.yaml": "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: " + hostile +
+				"}, spec: {replicas: 1, template: {spec: {containers: []}}}}"},
+			"-f ric.yaml --operation InterpretReplica --desired-file web.yaml", ": asked for"},
+		"a warning": {map[string]string{"ric.yaml": strings.ReplaceAll(cloneset, "{name: cloneset}", "{name: "+hostile+"}")},
+			"-f ric.yaml --check", "Warning: ric.yaml: x"},
+		"an unknown field": {map[string]string{"ric.yaml": unknown}, "-f ric.yaml --check", ""},
+	} {
+		out, errOut, _ := run(t, noHub{}, c.files, strings.Fields(c.args)...) // most fail
+		for line := range strings.Lines(out + errOut) {
+			if strings.HasPrefix(line, "fake") || strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool {
+				return r != '\t' && !unicode.IsPrint(r)
+			}) {
+				t.Errorf("%s: prints %q", name, line)
+			}
+		}
+		if !strings.Contains(out+errOut, c.want) {
+			t.Errorf("%s: want %q in %q %q", name, c.want, out, errOut)
+		}
 	}
 }
 

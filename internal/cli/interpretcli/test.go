@@ -168,7 +168,7 @@ func runCases(ctx context.Context, s source, set *schemas.Set, warnings io.Write
 func printTested(out io.Writer, all []tested, verbose bool) {
 	for _, t := range all {
 		if t.Error != "" {
-			fmt.Fprintf(out, "FAIL  %s: %s\n", t.File, t.Error)
+			text.Fprintf(out, "FAIL  %s: %s\n", t.File, t.Error)
 			continue
 		}
 		bad := 0
@@ -176,13 +176,14 @@ func printTested(out io.Writer, all []tested, verbose bool) {
 			switch {
 			case r.Failure != "":
 				bad++
-				fmt.Fprintf(out, "FAIL  %s: %s (%s)\n%s", t.File, r.Name, r.Operation, indented(r.Failure))
+				text.Fprintf(out, "FAIL  %s: %s (%s)\n", t.File, r.Name, string(r.Operation))
+				fmt.Fprint(out, indented(r.Failure))
 			case verbose:
-				fmt.Fprintf(out, "ok    %s: %s (%s)\n", t.File, r.Name, r.Operation)
+				text.Fprintf(out, "ok    %s: %s (%s)\n", t.File, r.Name, string(r.Operation))
 			}
 		}
 		if bad == 0 && !verbose {
-			fmt.Fprintf(out, "ok    %s: %s\n", t.File, text.Count(len(t.Results), "case"))
+			text.Fprintf(out, "ok    %s: %s\n", t.File, text.Count(len(t.Results), "case"))
 		}
 	}
 }
