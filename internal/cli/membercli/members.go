@@ -276,7 +276,8 @@ func inOne(cmd *cobra.Command, hub *hubcli.HubFlags, in *place) *cobra.Command {
 func NewDescribe(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	in, where := &place{HubFlags: hub}, &ScopeFlags{}
 	out := &bytes.Buffer{}
-	to := genericiooptions.IOStreams{In: streams.In, Out: out, ErrOut: streams.ErrOut}
+	shown := &hubcli.Painter{Out: streams.Out} // kubectl prints texts of members as they are
+	to := genericiooptions.IOStreams{In: streams.In, Out: out, ErrOut: &hubcli.Painter{Out: streams.ErrOut}}
 	cmd := kubectldescribe.NewCmdDescribe(hub.CalledBy, cmdutil.NewFactory(in), to)
 	cmd.Example = `  argosy describe deployment web -n shop
   argosy describe pod web-1 -n shop -C eu
@@ -290,6 +291,7 @@ func NewDescribe(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobr
 			return err
 		}
 		var found found
+		defer shown.Flush()
 		for _, at := range places {
 			out.Reset()
 			err := at.answers(cmd.Context())
@@ -301,9 +303,9 @@ func NewDescribe(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobr
 				continue
 			}
 			if len(places) > 1 {
-				fmt.Fprintf(streams.Out, "# Cluster %s\n", at)
+				fmt.Fprintf(shown, "# Cluster %s\n", at)
 			}
-			if _, err := io.Copy(streams.Out, out); err != nil {
+			if _, err := io.Copy(shown, out); err != nil {
 				return err
 			}
 		}

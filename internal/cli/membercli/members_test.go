@@ -226,6 +226,22 @@ func TestClustersWithoutTheObjectOrItsKindAreSkipped(t *testing.T) {
 	}
 }
 
+func TestDescribeDoesNotControlTheTerminal(t *testing.T) {
+	eu, us := membertest.New(t), membertest.New(t)
+	for _, member := range []*membertest.Server{eu, us} {
+		member.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings",
+				Annotations: map[string]string{"note": "x\x1b[2J\a\by\u009b\u202ez"}},
+			Data: map[string]string{"image": "x\x1b[2J\a\by\u009b\u202ez"}})
+	}
+	s := clitest.See(t, map[string]*membertest.Server{"eu": eu, "us": us})
+	out, _, err := s.Run(NewDescribe, "", "configmap", "settings", "-s", "members", "--show-events=false")
+	if err != nil || strings.Count(out, "# Cluster ") != 2 || strings.Count(out, "y  z") != 4 ||
+		strings.ContainsAny(out, "\x1b\a\b\u009b\u202e") {
+		t.Errorf("described as %q, %v", out, err)
+	}
+}
+
 func TestObjectIsMissingOnlyByAnAnswerOfItsCluster(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	missing := apierrors.NewNotFound(clusterv1alpha1.Resource("clusters"), "eu")
