@@ -21,7 +21,7 @@ import (
 // verdict is the result of check for one operation.
 type verdict struct {
 	Operation configv1alpha1.InterpreterOperation `json:"operation"`
-	// Result is PASS, UNSET or ERROR.
+	// Result is PASS, UNSET, ERROR if a hub refuses the script, or FAIL if the script fails on every sample object.
 	Result string   `json:"result"`
 	Errors []string `json:"errors,omitempty"`
 	// Warnings are about results of sample objects.
@@ -62,15 +62,24 @@ func check(cmd *cobra.Command, sources []source, all []customizationFile, machin
 			}
 		}
 	}
-	failed := 0
+	refused, failing := 0, 0
 	results := make([]checked, 0, len(all))
 	for _, c := range all {
 		r := judge(c, objects)
-		failed += len(r.Errors)
-		warnings := try(cmd.Context(), c.object, set)
+		refused += len(r.Errors)
+		found := try(cmd.Context(), c.object, set)
 		for i := range r.Rules {
-			r.Rules[i].Warnings = warnings[r.Rules[i].Operation]
-			failed += len(r.Rules[i].Errors)
+			v := &r.Rules[i]
+			refused += len(v.Errors)
+			of := found[v.Operation]
+			v.Warnings = of.warnings
+			if len(of.failures) > 0 {
+				failing++
+				v.Errors = append(v.Errors, of.failures...)
+				if v.Result == "PASS" {
+					v.Result = "FAIL"
+				}
+			}
 		}
 		results = append(results, r)
 	}
@@ -83,8 +92,16 @@ func check(cmd *cobra.Command, sources []source, all []customizationFile, machin
 			printChecked(cmd.OutOrStdout(), r)
 		}
 	}
-	if failed > 0 {
-		return fmt.Errorf("%s: the hub would refuse this", text.Count(failed, "error"))
+	var problems []string
+	if refused > 0 {
+		problems = append(problems, text.Count(refused, "error")+": the hub would refuse this")
+	}
+	if failing > 0 {
+		problems = append(problems, text.Count(failing, "operation")+
+			" with a script that fails on every sample object or exceeds a limit")
+	}
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "; "))
 	}
 	return nil
 }

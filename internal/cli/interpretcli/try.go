@@ -34,34 +34,44 @@ type trial struct {
 	kind *apiextensionsv1.JSONSchemaProps
 }
 
+// findings are what is wrong with a script that a hub accepts.
+type findings struct {
+	// failures of a script that fails on every sample or exceeds a limit.
+	failures []string
+	warnings []string
+}
+
 // try returns what is wrong with the scripts of a customization that a hub accepts, by operation.
 func try(ctx context.Context, c *configv1alpha1.ResourceInterpreterCustomization,
-	set *schemas.Set) map[configv1alpha1.InterpreterOperation][]string {
-	found := map[configv1alpha1.InterpreterOperation][]string{}
+	set *schemas.Set) map[configv1alpha1.InterpreterOperation]findings {
+	found := map[configv1alpha1.InterpreterOperation]findings{}
 	target := c.Spec.Target
 	kind := set.Get(schema.FromAPIVersionAndKind(target.APIVersion, target.Kind))
 	for _, s := range script.Scripts(c.Spec.Customizations) {
 		program, err := script.Compile(c.Name, s.Operation, s.Source, script.SchemaOf(kind))
 		if err == nil {
 			t := trial{program, s.Operation, target, kind}
-			failed, endless := t.failures(ctx)
-			if found[s.Operation] = failed; !endless {
-				found[s.Operation] = append(failed, t.mistakes(ctx)...)
+			if failed, always := t.failures(ctx); always {
+				found[s.Operation] = findings{failures: failed}
+			} else {
+				found[s.Operation] = findings{warnings: append(failed, t.mistakes(ctx)...)}
 			}
 		}
 	}
 	if c.Spec.Customizations.Retention != nil && len(c.Spec.Customizations.Retention.JSONPaths) > 0 {
 		// These are only about the paths, because there is no script.
 		if object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c); err == nil {
-			found[configv1alpha1.InterpreterOperationRetain] = dialect.Advise(&unstructured.Unstructured{Object: object})
+			advice := dialect.Advise(&unstructured.Unstructured{Object: object})
+			found[configv1alpha1.InterpreterOperationRetain] = findings{warnings: advice}
 		}
 	}
 	return found
 }
 
-// failures returns how the script fails on samples, once per line. endless is true if it exceeds a limit, because each
-// further sample would take as long.
-func (t trial) failures(ctx context.Context) (failed []string, endless bool) {
+// failures returns how the script fails on samples, once per line. always is true if it fails on each, or exceeds a
+// limit, because each further sample would take as long. The samples of an unknown kind have no fields, so scripts that
+// work may fail on all of them.
+func (t trial) failures(ctx context.Context) (failed []string, always bool) {
 	bare, full := t.sample(false, 1), t.sample(true, 3)
 	empty := withValue(bare, map[string]any{}, "status")
 	samples := []struct {
@@ -77,11 +87,16 @@ func (t trial) failures(ctx context.Context) (failed []string, endless bool) {
 		{"of which a cluster has no status yet", bare, bare, []workv1alpha2.AggregatedStatusItem{{ClusterName: "member1"}}},
 	}
 	lines := map[int]bool{}
+	always = t.kind != nil
 	for _, s := range samples {
 		in := interpret.Inputs{Object: s.desired, Observed: s.observed, Replicas: 2, Items: s.items}
 		_, err := t.program.Evaluate(ctx, in)
 		var e *script.Error
-		if !errors.As(err, &e) || lines[e.Line] {
+		if !errors.As(err, &e) {
+			always = false
+			continue
+		}
+		if lines[e.Line] {
 			continue
 		}
 		lines[e.Line] = true
@@ -90,7 +105,7 @@ func (t trial) failures(ctx context.Context) (failed []string, endless bool) {
 			return failed, true
 		}
 	}
-	return failed, false
+	return failed, always
 }
 
 // mistakes returns warnings about results that are probably not intended.

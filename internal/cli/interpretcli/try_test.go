@@ -79,10 +79,6 @@ function AggregateStatus(desiredObj, statusItems)
   end
   return desiredObj
 end`, "fails on an object of which a cluster has no status yet: line 3: "},
-		"another type": {"replicaResource", "function GetReplicas(obj) return 'three' end",
-			`it must return the number of replicas`},
-		"no end": {"healthInterpretation", "function InterpretHealth(observedObj)\n  while true do end\nend",
-			"line 2: ran longer than 1s"},
 		"another name": {"replicaRevision", "function Revise(obj, n) return obj end",
 			"Karmada only calls ReviseReplica(obj, desiredReplica)"},
 		"a part of the status": {"statusReflection", `
@@ -195,6 +191,37 @@ end`, "Workflow has no field status.failed"},
 				t.Errorf("error %v, want a warning with %q:\n%s", err, c.want, out)
 			}
 		})
+	}
+}
+
+func TestCheckFailsForScriptsThatNeverWork(t *testing.T) {
+	for name, c := range map[string]struct{ kind, operation, script, result, want string }{
+		"no end": {"Deployment", "healthInterpretation", "function InterpretHealth(o)\n  while true do end\nend",
+			"FAIL", "line 2: ran longer than 1s"},
+		"no end on some objects": {"Deployment", "statusReflection",
+			"function ReflectStatus(o)\n  while o.status do end\n  return {}\nend", "FAIL", "line 2: ran longer than 1s"},
+		"no end for an unknown kind": {"Widget", "healthInterpretation",
+			"function InterpretHealth(o)\n  while true do end\nend", "FAIL", "line 2: ran longer than 1s"},
+		"endless recursion": {"Deployment", "healthInterpretation",
+			"function InterpretHealth(o)\n  return 1 + InterpretHealth(o)\nend", "FAIL", "look for infinite recursion"},
+		"an error on each call": {"Deployment", "retention", "function Retain(a, b) error('not yet') end", "FAIL",
+			"line 1: not yet"},
+		"errors in different lines": {"Deployment", "statusReflection",
+			"function ReflectStatus(o)\n  if o.status then error('a') end\n  error('b')\nend", "FAIL", "line 3: b; "},
+		"another type": {"Deployment", "replicaResource", "function GetReplicas(obj) return 'three' end", "FAIL",
+			"it must return the number of replicas"},
+		"an error on some objects": {"Deployment", "statusReflection",
+			"function ReflectStatus(o)\n  if not o.status then error('a') end\n  return o.status\nend", "PASS",
+			"warning: fails on an object that has only required fields: line 2: a"},
+		"fields of an unknown kind": {"Widget", "replicaResource", "function GetReplicas(o) return o.spec.size.n end",
+			"PASS", "warning: fails on an object that has only required fields: line 1: "},
+	} {
+		given := map[string]string{"ric.yaml": customizationOf("apps/v1", c.kind, c.operation, c.script)}
+		out, _, err := run(t, noHub{}, given, "-f", "ric.yaml", "--check")
+		if (err != nil) != (c.result == "FAIL") || strings.Count(out, " "+c.result) != 1 || !strings.Contains(out, c.want) ||
+			err != nil && !strings.Contains(err.Error(), "1 operation with a script that fails") {
+			t.Errorf("%s: error %v, want %s with %q:\n%s", name, err, c.result, c.want, out)
+		}
 	}
 }
 
