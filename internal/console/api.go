@@ -128,6 +128,7 @@ func (a *API) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		w = display{w}
 		method := http.MethodGet
 		if slices.Contains(posts, r.URL.Path) {
 			method = http.MethodPost

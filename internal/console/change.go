@@ -229,7 +229,11 @@ func (a *API) object(r *http.Request, u user.Info) (any, error) {
 		}
 	}
 	text, err := yaml.Marshal(editable(obj).Object)
-	return map[string]string{"yaml": string(text)}, err
+	if err != nil {
+		return nil, err
+	}
+	edited, err := exact(string(text))
+	return map[string]json.RawMessage{"yaml": edited}, err
 }
 
 // editable returns an object without the fields that the hub sets. It keeps the resourceVersion, so that an update
@@ -369,8 +373,14 @@ func (a *API) change(r *http.Request, u user.Info) (any, error) {
 // pastRevision is a stored revision of a workload, and the way back to it; nil for the one that it has.
 type pastRevision struct {
 	release.PastRevision
-	Undo    *release.Undo `json:"undo,omitempty"`
-	Command string        `json:"command,omitempty"`
+	Undo    *pastUndo `json:"undo,omitempty"`
+	Command string    `json:"command,omitempty"`
+}
+
+// pastUndo is an undo whose patch the page sends.
+type pastUndo struct {
+	release.Undo
+	Patch json.RawMessage `json:"patch"`
 }
 
 type pastAnswer struct {
@@ -413,7 +423,11 @@ func (a *API) past(r *http.Request, u user.Info) (any, error) {
 			if err != nil {
 				answer.Refused = err.Error() // it holds for each revision
 			} else {
-				one.Undo, one.Command = &undo, fmt.Sprintf("%s --to-revision %d --yes",
+				patch, err := exact(undo.Patch)
+				if err != nil {
+					return nil, err
+				}
+				one.Undo, one.Command = &pastUndo{undo, patch}, fmt.Sprintf("%s --to-revision %d --yes",
 					rollout.CommandFor(obj, "argosy rollout undo"), p.Revision)
 			}
 		}

@@ -1,0 +1,36 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"unicode/utf8"
+)
+
+// hidden matches characters that a page does not show, or that change the order of others.
+var hidden = regexp.MustCompile(`[\x{61c}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}-\x{2069}\x{feff}]`)
+
+// display writes JSON that pages show. Texts of tenants and members are in it, so each hidden character becomes U+FFFD.
+// A character is never written in two pieces.
+type display struct{ http.ResponseWriter }
+
+func (d display) Write(data []byte) (int, error) {
+	if _, err := d.ResponseWriter.Write(hidden.ReplaceAll(data, []byte("\ufffd"))); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// Unwrap is for http.ResponseController.
+func (d display) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+
+// exact returns a value that users edit or the page sends back as JSON in which hidden characters are escaped: display
+// does not change it.
+func exact(v any) (json.RawMessage, error) {
+	data, err := json.Marshal(v)
+	return hidden.ReplaceAllFunc(data, func(char []byte) []byte {
+		r, _ := utf8.DecodeRune(char)
+		return fmt.Appendf(nil, `\u%04x`, r)
+	}), err
+}
