@@ -131,7 +131,7 @@ func FailoverInput(ctx context.Context, r client.Reader, template Template, o fa
 				}
 				policies[claim] = annotations
 			}
-			return failover.FactsOf(of, annotations), nil
+			return failover.FactsOf(b, of, annotations), nil
 		},
 		// A Work that cannot be read may exist.
 		HasWork: func(b workv1alpha2.Binding, cluster string) bool {

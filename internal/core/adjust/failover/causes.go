@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -18,6 +17,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // defaultUnhealthy is the time for which an application may be Unhealthy if its policy sets none.
@@ -98,7 +99,8 @@ func (p *planner) pending(b workv1alpha2.Binding) (clusters []string, allLost bo
 }
 
 // causes returns at most one cause per cluster of b; taints of the cluster come first. It skips clusters that are being
-// deleted, because their removal moves the bindings, and clusters where b has finished, because b would run again.
+// deleted, because their removal moves the bindings, and clusters where b has finished, because b would run again. A
+// run that has ended needs no cluster.
 func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	spec := b.BindingSpec()
 	if spec.Placement == nil {
@@ -115,7 +117,25 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 			causes = append(causes, c)
 		}
 	}
+	if len(causes) == 0 || p.runEnded(b) {
+		return nil
+	}
+	for _, c := range causes {
+		if c.paused {
+			p.plan.Paused[c.cluster] = p.pausedClusters[c.cluster]
+		}
+	}
 	return causes
+}
+
+// runEnded reports whether b runs once and has ended, so that it needs no cluster. It reads no other templates.
+func (p *planner) runEnded(b workv1alpha2.Binding) bool {
+	of := b.BindingSpec().Resource
+	if !interpret.RunsOnce(match.GroupKind(of.APIVersion, of.Kind)) {
+		return false
+	}
+	facts, err := p.facts(b)
+	return err == nil && facts.RunEnded
 }
 
 // tainted returns the NoExecute taint that b tolerates for the shortest time. If too many clusters are lost, taints
@@ -141,9 +161,6 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	}
 	if !limited {
 		return cause{}, false
-	}
-	if paused {
-		p.plan.Paused[cluster.Name] = p.pausedClusters[cluster.Name]
 	}
 	c := cause{cluster: cluster.Name, reason: ReasonTaintUntolerated, producer: producerTaints, due: until,
 		lost:   membership.KnownNotReady(cluster),
@@ -228,7 +245,7 @@ func itemOf(b workv1alpha2.Binding, cluster string) *workv1alpha2.AggregatedStat
 func hasFinished(b workv1alpha2.Binding, cluster string) bool {
 	of := b.BindingSpec().Resource
 	item := itemOf(b, cluster)
-	return item != nil && aggregate.Final(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupKind(), item.Status)
+	return item != nil && aggregate.Final(match.GroupKind(of.APIVersion, of.Kind), item.Status)
 }
 
 // failed reports whether the scheduler reports that b could not be placed.

@@ -48,7 +48,7 @@ func (p *planner) failBack(i int) {
 		p.wake(p.again)
 		return
 	}
-	if e, ok := p.back(b, returned, s, p.Room.Free(b)); ok {
+	if e, ok := p.back(b, returned, s, p.Room.Free(b)); ok && !facts.RunEnded {
 		p.take(i, e)
 		return
 	}

@@ -74,7 +74,7 @@ func TestLostClusterIsLeftByPolicySettingAndWorkload(t *testing.T) {
 					if err := yaml.Unmarshal([]byte(x.template), &template.Object); err != nil {
 						t.Fatal(err)
 					}
-					w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return FactsOf(template, nil), nil }
+					w.in.Facts = func(b workv1alpha2.Binding) (Facts, error) { return FactsOf(b, template, nil), nil }
 					b := w.deployment("web", "a=2", p.placement)
 					b.Spec.Failover = p.failover
 					if template.GetKind() == "Job" {

@@ -19,6 +19,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -307,7 +308,8 @@ func (p *planner) index() {
 
 func (p *planner) count(b workv1alpha2.Binding, n int) {
 	policy := policyOf(b)
-	if policy == "" || !isWorkload(b) || b.GetDeletionTimestamp() != nil {
+	if policy == "" || !isWorkload(b) || b.GetDeletionTimestamp() != nil ||
+		aggregate.RunEnd(b.BindingStatus().Conditions) != nil {
 		return
 	}
 	for _, cluster := range holds(b) {

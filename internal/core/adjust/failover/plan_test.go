@@ -68,7 +68,7 @@ func TestPausedTemplateStays(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.deployment("web", "a=1", byRoom())
 	template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"paused": true}}}
-	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return FactsOf(template, nil), nil }
+	w.in.Facts = func(b workv1alpha2.Binding) (Facts, error) { return FactsOf(b, template, nil), nil }
 	w.lose("a")
 	w.pass(5 * time.Minute)
 	w.plans("web !a TemplatePaused")

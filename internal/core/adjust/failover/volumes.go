@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 )
 
 // Facts are the facts about the template and the policy of a binding that a plan depends on.
@@ -20,18 +22,21 @@ type Facts struct {
 	Paused bool
 	// OwnScale is true if each member decides how many replicas it runs.
 	OwnScale bool
+	// RunEnded is true if the template runs once and has ended, so that it needs no cluster.
+	RunEnded bool
 	// FailbackAfter is the stabilization window of a failback; 0 is no failback.
 	FailbackAfter time.Duration
 }
 
-// FactsOf reads a template and the annotations of its policy. A nil template has no volumes.
-func FactsOf(template *unstructured.Unstructured, policy map[string]string) Facts {
+// FactsOf reads the template of a binding and the annotations of its policy. A nil template has no volumes.
+func FactsOf(b workv1alpha2.Binding, template *unstructured.Unstructured, policy map[string]string) Facts {
 	f := Facts{MoveVolumes: policy[wellknown.MoveVolumesAnnotation] == "true"}
 	if after, err := time.ParseDuration(policy[wellknown.FailbackAfterAnnotation]); err == nil && after > 0 {
 		f.FailbackAfter = after
 	}
 	if template != nil {
 		f.Volumes, f.OwnScale = hasVolumes(template), deschedule.ScaledByMembers(template)
+		f.RunEnded = dispatch.RunEndOf(b, template) != ""
 		f.Paused, _, _ = unstructured.NestedBool(template.Object, "spec", "paused")
 	}
 	return f

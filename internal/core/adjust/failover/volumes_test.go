@@ -32,18 +32,19 @@ func TestPersistentVolumesAreFoundInEveryKind(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 			t.Fatal(err)
 		}
-		if got := FactsOf(u, nil).Volumes; got != want {
+		if got := FactsOf(nil, u, nil).Volumes; got != want {
 			t.Errorf("%s has volumes: %t, want %t", text, got, want)
 		}
 	}
 }
 
 func TestPolicyAnnotationsAreRead(t *testing.T) {
-	f := FactsOf(nil, map[string]string{wellknown.MoveVolumesAnnotation: "true", wellknown.FailbackAfterAnnotation: "10m"})
+	f := FactsOf(nil, nil, map[string]string{wellknown.MoveVolumesAnnotation: "true",
+		wellknown.FailbackAfterAnnotation: "10m"})
 	if !f.MoveVolumes || f.FailbackAfter != 10*time.Minute {
 		t.Errorf("%+v", f)
 	}
-	if f := FactsOf(nil, map[string]string{wellknown.MoveVolumesAnnotation: "yes",
+	if f := FactsOf(nil, nil, map[string]string{wellknown.MoveVolumesAnnotation: "yes",
 		wellknown.FailbackAfterAnnotation: "-1s"}); f.MoveVolumes ||
 		f.FailbackAfter != 0 {
 		t.Errorf("%+v", f)

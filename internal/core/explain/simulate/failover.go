@@ -240,9 +240,9 @@ func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
 		policy = s.policies[claim.NamespacedName]
 	}
 	if policy == nil {
-		return failover.FactsOf(template, nil), nil
+		return failover.FactsOf(b, template, nil), nil
 	}
-	return failover.FactsOf(template, policy.GetAnnotations()), nil
+	return failover.FactsOf(b, template, policy.GetAnnotations()), nil
 }
 
 // hasNoFailover reports whether a binding has a copy in one of the clusters, and no failover moves it out of lost

@@ -70,7 +70,9 @@ func moves(f why.Facts, now time.Time) []failover.Move {
 	fleet := f.Scheduler.Snapshot(f.Clusters)
 	in := failover.Input{Options: failover.Defaults, Registered: map[string]bool{},
 		Bindings: []workv1alpha2.Binding{f.Binding}, Fleet: fleet,
-		Facts: func(workv1alpha2.Binding) (failover.Facts, error) { return failover.FactsOf(f.Template, nil), nil },
+		Facts: func(b workv1alpha2.Binding) (failover.Facts, error) {
+			return failover.FactsOf(b, f.Template, nil), nil
+		},
 		HasWork: func(_ workv1alpha2.Binding, cluster string) bool {
 			return slices.ContainsFunc(f.Works, func(w workv1alpha1.Work) bool {
 				return w.Namespace == names.ExecutionSpace(cluster)
