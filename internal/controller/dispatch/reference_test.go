@@ -57,7 +57,8 @@ func TestBindingWithForeignReferenceSendsNothing(t *testing.T) {
 					return err.Error()
 				}
 				c := meta.FindStatusCondition(read.Status.Conditions, workv1alpha2.WorksWritten)
-				if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "delete it") {
+				if c == nil || c.Reason != workv1alpha2.ReasonTemplateRefused ||
+					!strings.Contains(c.Message, "delete it") {
 					return fmt.Sprint("its condition is ", c)
 				}
 				return ""
