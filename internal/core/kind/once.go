@@ -3,6 +3,8 @@ package kind
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -54,6 +56,28 @@ func (o *Once) Failed(status map[string]any) bool {
 		reached([]string{"state", "phase"}, "Failed", "Terminated")(status) ||
 		reached([]string{"jobDeploymentStatus"}, "Failed")(status) ||
 		reached([]string{"applicationState", "state"}, "FAILED")(status))
+}
+
+// End returns the part of a status that says how a run ended; nil if it has not ended.
+func (o *Once) End(status map[string]any) map[string]any {
+	if !o.Over(status) {
+		return nil
+	}
+	end := map[string]any{}
+	for _, path := range [][]string{phase, {"completionTime"}, {"state", "phase"}, {"jobDeploymentStatus"},
+		{"applicationState", "state"}} {
+		if value := fields.Text(status, path...); value != "" {
+			_ = unstructured.SetNestedField(end, value, path...) // its parents are new
+		}
+	}
+	var conditions []any
+	for _, c := range fields.Objects(status, "conditions") {
+		conditions = append(conditions, map[string]any{"type": c["type"], "status": c["status"]})
+	}
+	if conditions != nil {
+		end["conditions"] = conditions
+	}
+	return end
 }
 
 var (

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -22,8 +24,8 @@ func ServerAnnotations() []string {
 }
 
 // Recorded returns an object of a hub for a file, without secrets and without what a simulation does not need. A Secret
-// keeps only its metadata and type. Overrides of Secrets, the status of templates, the connections to members, the last
-// applied configuration, and the names of users are removed. obj is not changed.
+// keeps only its metadata and type. Overrides of Secrets, the status of templates but for how runs ended, the
+// connections to members, the last applied configuration, and the names of users are removed. obj is not changed.
 func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	u := obj.DeepCopy()
 	interpret.DropAllocated(u)
@@ -52,7 +54,7 @@ func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 			unstructured.RemoveNestedField(u.Object, "spec", field)
 		}
 	case gk.Group == "work.karmada.io":
-		unstructured.RemoveNestedField(u.Object, "status", "aggregatedStatus")
+		recordRuns(u)
 	case gk.Group == "policy.karmada.io" && strings.HasSuffix(gk.Kind, "OverridePolicy"):
 		if mayOverrideSecrets(u) {
 			u.Object["spec"] = withoutSecrets(u.Object["spec"])
@@ -61,9 +63,32 @@ func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 			u.SetAnnotations(annotations)
 		}
 	case gk.Group != "policy.karmada.io" && gk.Group != "config.karmada.io":
+		status, _ := u.Object["status"].(map[string]any)
 		delete(u.Object, "status")
+		if end := interpret.EndOfRun(gk, status); end != nil {
+			u.Object["status"] = end
+		}
 	}
 	return u
+}
+
+// recordRuns removes what the members of a binding reported, but for how runs ended: those do not move.
+func recordRuns(binding *unstructured.Unstructured) {
+	status, _ := binding.Object["status"].(map[string]any)
+	of, _, _ := unstructured.NestedMap(binding.Object, "spec", "resource")
+	gk := match.GroupKind(fields.Text(of, "apiVersion"), fields.Text(of, "kind"))
+	var ended []any
+	for _, item := range fields.Objects(status, "aggregatedStatus") {
+		reported, _ := item["status"].(map[string]any)
+		if end := interpret.EndOfRun(gk, reported); end != nil {
+			ended = append(ended, map[string]any{"clusterName": item["clusterName"], "applied": item["applied"],
+				"health": item["health"], "status": end})
+		}
+	}
+	delete(status, "aggregatedStatus")
+	if ended != nil {
+		status["aggregatedStatus"] = ended
+	}
 }
 
 // mayOverrideSecrets reports whether an override policy selects Secrets, or everything.

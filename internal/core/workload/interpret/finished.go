@@ -55,6 +55,15 @@ func Finished(gk schema.GroupKind, status map[string]any) bool {
 	return once != nil && once.Over(status)
 }
 
+// EndOfRun returns the part of a status that says how an object of a kind that runs once has finished; nil if it has
+// not.
+func EndOfRun(gk schema.GroupKind, status map[string]any) map[string]any {
+	if once := kind.Lookup(gk).Once; once != nil {
+		return once.End(status)
+	}
+	return nil
+}
+
 // RunsOnce reports whether objects of the kind run once, so that recreating one runs it again.
 func RunsOnce(gk schema.GroupKind) bool { return kind.Lookup(gk).Once != nil }
 
