@@ -1,10 +1,16 @@
 package text
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Meant returns the name that was probably meant by another one: the nearest by edit distance, or one that contains it
-// or is part of it; empty if none is similar.
+// or is part of it; empty if none is similar. A name that differs in digits only is another name: m1 is not m2.
 func Meant(name string, names []string) string {
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return !strings.EqualFold(n, name) && strings.EqualFold(letters(n), letters(name))
+	})
 	best, least := "", 3
 	for _, n := range names {
 		if d := distance(strings.ToLower(n), strings.ToLower(name)); d < least {
@@ -21,6 +27,16 @@ func Meant(name string, names []string) string {
 		}
 	}
 	return ""
+}
+
+// letters returns a name without its digits.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, name)
 }
 
 // distance returns the edit distance between two words.
