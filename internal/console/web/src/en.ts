@@ -433,7 +433,7 @@ export const en = {
     notReady: "nodes that are not ready: {n} of {all}",
     checkCluster: "for cluster {cluster} check {command}",
     checkEstimator: "for cluster {cluster} check its estimator",
-    orLower: "or lower the replicas from {n} to {fewer}, select more clusters",
+    orLower: "or lower the replicas from {n} to {fewer}, or select more clusters",
     orSelect: "or select more clusters",
     addNodes: "add nodes to cluster {cluster} or lower the requests of the pods",
     rebalances: "a WorkloadRebalancer moves replicas to clusters with capacity",

@@ -423,7 +423,7 @@ export const zh: Catalog = {
     notReady: "未就绪的节点：{n}/{all}",
     checkCluster: "对集群 {cluster}，请查看 {command}",
     checkEstimator: "对集群 {cluster}，请检查其估算器",
-    orLower: "或将副本数由 {n} 降为 {fewer}、选择更多集群",
+    orLower: "或将副本数由 {n} 降为 {fewer}，或选择更多集群",
     orSelect: "或选择更多集群",
     addNodes: "为集群 {cluster} 增加节点，或降低 Pod 的请求量",
     rebalances: "WorkloadRebalancer 会将副本迁移到有容量的集群",

@@ -256,7 +256,10 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 			lower = fmt.Sprintf("lower the replicas from %d to %d, ", spec.Replicas, fits)
 		}
 		if limits := e.limits(result.Candidates); limits != "" && noRoom.Apart == "" {
-			return limits + "; or " + lower + "select more clusters"
+			if lower != "" {
+				lower = "or " + lower
+			}
+			return limits + "; " + lower + "or select more clusters"
 		}
 		less := "request less per replica"
 		if noRoom.Apart != "" {

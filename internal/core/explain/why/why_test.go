@@ -567,7 +567,7 @@ var stories = []struct {
 		}},
 	{name: "a quota that allows few", severity: why.Problem, want: "Clusters available replicas 4 are not enough",
 		next: "m1: ResourceQuota team of namespace shop limits limits.cpu; for cluster m1 check " +
-			"`argosy get resourcequotas team -n shop -C m1`; or lower the replicas from 6 to 4, select more clusters",
+			"`argosy get resourcequotas team -n shop -C m1`; or lower the replicas from 6 to 4, or select more clusters",
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
 			h.Room = schedule.Answers(map[string]int32{"m1": 4})
