@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"fmt"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,14 @@ type Limit struct {
 	Tainted   int            `json:"tainted,omitempty"`
 	Unmatched int            `json:"unmatched,omitempty"`
 	Lacking   map[string]int `json:"lacking,omitempty"`
+}
+
+// QuotaText names the quota of a namespace that allows no more; empty if none does.
+func (l Limit) QuotaText(namespace string) string {
+	if l.Quota == "" {
+		return ""
+	}
+	return fmt.Sprintf("ResourceQuota %s of namespace %s limits %s", l.Quota, namespace, l.Resource)
 }
 
 // Limit returns why Replicas is not larger.

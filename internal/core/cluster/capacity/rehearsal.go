@@ -78,6 +78,9 @@ func (r *Rehearsal) Clone() *Rehearsal {
 // HasNodes reports whether the cluster has visible nodes.
 func (r *Rehearsal) HasNodes() bool { return r.member.HasNodes() }
 
+// Limit returns what keeps more replicas from fitting.
+func (r *Rehearsal) Limit(need *Requirement) Limit { return r.member.Limit(need) }
+
 // Record returns the current state.
 func (r *Rehearsal) Record() Record { return r.member.Record() }
 

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,11 +30,33 @@ func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
 	}
 	spec, missing := b.BindingSpec(), short.Wanted-short.Available
 	needs := requests(spec.ReplicaRequirements, missing)
-	out := []string{fmt.Sprintf("room for %d more replicas%s in %s", missing, needs, few(where))}
+	out := []string{fmt.Sprintf("room for %d more replicas%s in %s%s", missing, needs, few(where), s.quotas(b, where))}
 	if fewer := int64(spec.Replicas) - missing; fewer > 0 {
 		out = append(out, fmt.Sprintf("%d replicas instead of %d", fewer, spec.Replicas))
 	}
 	return out
+}
+
+// quotas names the quota that limits a binding in the first cluster with one, and the clusters that have the same;
+// empty for none.
+func (s *state) quotas(b workv1alpha2.Binding, clusters []string) string {
+	parts, sets := capacity.Parts(b)
+	var limited []string
+	first := ""
+	for _, name := range clusters {
+		m := s.rooms.member(name)
+		if sets || m == nil || !m.HasNodes() {
+			continue
+		}
+		quota := m.Limit(parts[0].Need).QuotaText(b.GetNamespace())
+		if first = cmp.Or(first, quota); quota != "" && quota == first {
+			limited = append(limited, name)
+		}
+	}
+	if first == "" {
+		return ""
+	}
+	return fmt.Sprintf("; in %s %s", few(limited), first)
 }
 
 // requests returns what n replicas request, as " (cpu 4, memory 8Gi)"; empty for no requests.

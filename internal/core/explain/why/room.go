@@ -72,7 +72,7 @@ func (e *explanation) limitIn(c schedule.Candidate) (what, next string) {
 	case int64(limit.Replicas) > c.Available:
 		return "its estimator answers that no more fit", check + "its estimator"
 	case limit.Quota != "":
-		return fmt.Sprintf("ResourceQuota %s of namespace %s limits %s", limit.Quota, namespace, limit.Resource),
+		return limit.QuotaText(namespace),
 			fmt.Sprintf("%s`argosy get resourcequotas %s -n %s -C %s`", check, limit.Quota, namespace, c.Cluster.Name)
 	case limit.Spread:
 		return "its spread allows no more: " + capacity.SpreadOfBinding(b).String(),
