@@ -13,8 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -98,6 +101,62 @@ func TestRestoredHubKeepsObjectsOfLaterTemplates(t *testing.T) {
 		})
 		w.gone(work)
 		w.expectContent(manifest(membertest.ConfigMap, "shop", ""), "")
+	})
+}
+
+// The contents of a paused namespace are not read. A user who accepts the restore while its deletion is decided deletes
+// it with the next decision, which reads them.
+func TestARestoreAcceptedDuringADeletionKeepsContents(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newQuietWorld(t, clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
+		hub, err := client.NewWithWatch(w.Config, client.Options{Scheme: w.Scheme(), Mapper: w.RESTMapper()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r *reconciler
+		reads, last := 0, 4 // The decision lies between the third and the fourth read of the cluster.
+		reader := interceptor.NewClient(hub, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				opts ...client.GetOption) error {
+				if _, ok := obj.(*clusterv1alpha1.Cluster); ok {
+					if reads++; reads == last {
+						r.restore.pending.Store(false)
+					}
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+		})
+		r = w.newReconciler(reader, clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
+		r.restore.pending.Store(true)
+		w.r = r
+
+		team := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+			"metadata": map[string]any{"name": "team",
+				"annotations": map[string]any{workv1alpha2.TemplateUIDAnnotation: "t1"}}}}
+		work := w.work(team, func(work *workv1alpha1.Work) {
+			work.Finalizers = append(work.Finalizers, execute.OrderedFinalizer)
+		})
+		work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+			Reason: workv1alpha1.ReasonAppliedSuccessful, ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
+		if err := w.Status().Update(t.Context(), work); err != nil {
+			t.Fatal(err)
+		}
+		held := team.DeepCopy()
+		execute.Mark(held, work)
+		held.SetAnnotations(map[string]string{workv1alpha2.TemplateUIDAnnotation: "t2",
+			workv1alpha2.WorkNamespaceAnnotation: work.Namespace, workv1alpha2.WorkNameAnnotation: work.Name})
+		w.m1.Put(held)
+		w.m1.Put(manifest(membertest.ConfigMap, "team", "a tenant's"))
+		w.Gone(work)
+		w.look(work)
+		w.condition(work, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue)
+		if r.restore.pending.Load() {
+			t.Fatal("the restore was not accepted during the decision")
+		}
+		if w.m1.Object(membertest.Namespace, "", "team") == nil {
+			t.Error("the namespace is deleted, and its contents were not read")
+		}
 	})
 }
 
