@@ -387,7 +387,7 @@ func TestObjectsOfAMemberAreShownAsText(t *testing.T) {
 		h.answers["GET api/why"] = answer{200, object{}}
 		h.answers["GET api/objects"] = answer{200, printed("", "api", "payments", "web")}
 		h.answers["GET "+memberPath+"eu-west/proxy/apis/apps/v1/namespaces/shop/deployments/web"] = answer{200,
-			text("kind: Deployment # <img src=x onerror=alert(1)>\n")}
+			text("kind: Deployment # <img src=x onerror=alert(1)>\nimage: \u202eweb:1\n")}
 	})
 	b := browser.Open(t, h.URL)
 	b.Visit("clusters/eu-west")
@@ -401,7 +401,8 @@ func TestObjectsOfAMemberAreShownAsText(t *testing.T) {
 	b.Perform(chromedp.SendKeys("[data-filter]", "shop/web"))
 	b.See("1 of 3")
 	b.Perform(chromedp.Click(".objects button"))
-	b.See("Deployment shop/web", "<img src=x onerror=alert(1)>", "argosy get deployments web -n shop -C eu-west -o yaml")
+	b.See("Deployment shop/web", "<img src=x onerror=alert(1)>", "image: ‹U+202E›web:1",
+		"argosy get deployments web -n shop -C eu-west -o yaml")
 	b.Accessible("manifest")
 	if n := browser.Run[int](b, `document.querySelectorAll("main img").length`); n > 0 {
 		t.Errorf("%d elements come from the object", n)

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, HubError } from "./hub";
 import { fill, t } from "./i18n";
 import { setFilter, usePlace } from "./route";
-import { Choice, Failure, Filter, Forbidden, Same, Waiting } from "./ui";
+import { Choice, Failure, Filter, Forbidden, named, Same, Waiting } from "./ui";
 
 /** member is the address of a member's API. */
 export const member = (cluster: string) => `k8s/apis/cluster.karmada.io/v1alpha1/clusters/${encodeURIComponent(cluster)}/proxy`;
@@ -66,7 +66,7 @@ function Manifest({ cluster, kind, namespace, name, close }: { cluster: string; 
       <h2 id="manifest">{kind.kind} {namespace ? namespace + "/" : ""}{name}</h2>
       {!state.yaml && !state.error && <Waiting />}
       {state.error && (state.error.code === 403 ? <Forbidden missing={{ verb: "get", group: kind.apiVersion.includes("/") ? kind.apiVersion.split("/")[0] : "", resource: kind.resource, namespace, cluster }} /> : <Failure error={state.error} />)}
-      {state.yaml && <pre tabIndex={0}>{state.yaml}</pre>}
+      {state.yaml && <pre tabIndex={0}>{named(state.yaml)}</pre>}
       <Same names={[name, namespace, cluster]} text={`argosy get ${kind.resource} ${name}${namespace ? " -n " + namespace : ""} -C ${cluster} -o yaml`} />
       <form method="dialog"><button type="submit" class="primary">{t.close}</button></form>
     </dialog>

@@ -5,7 +5,7 @@ import { call, get, HubError, type Missing } from "./hub";
 import { fill, t } from "./i18n";
 import { member } from "./members";
 import { href, setFilter, usePlace } from "./route";
-import { Age, Failure, Filter, Mark, missingText, Same, Waiting } from "./ui";
+import { Age, Failure, Filter, Mark, missingText, named, Same, Waiting } from "./ui";
 
 /** maxClusters bounds the members that one page reads, maxDrawn the pods that it draws at once. */
 const maxClusters = 8, maxDrawn = 300;
@@ -60,8 +60,7 @@ function usePods(kind: string, namespace: string, name: string, clusters: string
 
 /** visible makes characters visible that change how a line looks. Colours of terminals are left out. */
 export function visible(line: string): string {
-  return line.slice(0, maxLine).replace(/\x1b\[[0-9;]*m/g, "").replace(/\r$/, "").replace(/[\x00-\x08\x0b-\x1f\x7f]/g, (c) => (c === "\x1b" ? "␛" : "�"))
-    .replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (c) => `‹U+${c.charCodeAt(0).toString(16).toUpperCase()}›`);
+  return named(line.slice(0, maxLine).replace(/\x1b\[[0-9;]*m/g, "").replace(/\r$/, "").replace(/[\x00-\x08\x0b-\x1f\x7f]/g, (c) => (c === "\x1b" ? "␛" : "�")));
 }
 
 interface Line { cluster: string; pod: string; at: string; text: string }

@@ -105,6 +105,11 @@ export function LiveRegion() {
   return <div class="sr" role="status" aria-live="polite">{text}</div>;
 }
 
+/** named writes the names of characters that a page does not show or that change the order of others, as display.go does. */
+export function named(text: string): string {
+  return text.replace(/[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (c) => `‹U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
+}
+
 /** Waiting is the loading state: nothing for 150 ms, then lines, then what is waited for. */
 export function Waiting() {
   const [phase, set] = useState(0);
