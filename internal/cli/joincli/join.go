@@ -269,9 +269,13 @@ func Unreachable(name, host string, err error) error {
 	case errors.As(err, &status):
 		return &hubcli.Sentence{Text: fmt.Sprintf("cluster %q at %s responds, but not as a healthy cluster: %s; check the cluster, --cluster-kubeconfig and --cluster-context", name, host, err), Err: err}
 	case member.Untrusted(err):
-		return &hubcli.Sentence{Text: fmt.Sprintf("the certificate of cluster %q at %s is not trusted: %s; check certificate-authority-data and tls-server-name in --cluster-kubeconfig", name, host, hubcli.NoResponseCause(err, hubcli.RequestTimeout)), Err: err}
+		return &hubcli.Sentence{Text: fmt.Sprintf("the certificate of cluster %q at %s is not trusted: %s; "+
+			"check certificate-authority-data and tls-server-name in --cluster-kubeconfig",
+			name, host, hubcli.NoResponseCause(err, hubcli.RequestTimeout)), Err: err}
 	}
-	return &hubcli.Sentence{Text: fmt.Sprintf("cluster %q at %s is not responding: %s; check that it is running and reachable from this machine, and --cluster-kubeconfig and --cluster-context", name, host, hubcli.NoResponseCause(err, hubcli.RequestTimeout)), Err: err}
+	return &hubcli.Sentence{Text: fmt.Sprintf("cluster %q at %s is not responding: %s; check that it is running and reachable "+
+		"from this machine, and --cluster-kubeconfig and --cluster-context",
+		name, host, hubcli.NoResponseCause(err, hubcli.RequestTimeout)), Err: err}
 }
 
 // denial returns the API server's reason for a forbidden request.

@@ -121,7 +121,8 @@ backup: newer objects are not rolled back, deleted objects are not recreated, an
 		fmt.Fprintf(out, "Restored %s of revision %d, taken %s, into %s\n", text.Count(m.Objects, "object"), m.Revision,
 			m.Time.Format("2006-01-02 15:04:05 MST"), config.DataDir)
 		if !m.Keys {
-			fmt.Fprintf(out, "The backup has no keys: copy the hub's pki folder to %s before you start the hub. Encrypted data can be read only with its encryption.key, and existing tokens and certificates are not valid with new keys.\n",
+			fmt.Fprintf(out, "The backup has no keys: copy the hub's pki folder to %s before you start the hub. "+
+				"Encrypted data can be read only with its encryption.key, and existing tokens and certificates are not valid with new keys.\n",
 				config.PKI())
 		}
 		fmt.Fprintf(out, "Next: `argosy up --data-dir %s`, then `argosy restore status` and `argosy get orphans`\n",

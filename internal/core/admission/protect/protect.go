@@ -34,7 +34,8 @@ func Namespace(name string, stays bool) error {
 	cluster, err := names.ClusterOf(name)
 	switch {
 	case err == nil && stays:
-		return fmt.Errorf("%s contains the Works of cluster %q, which is in the fleet; unjoin the cluster instead: `argosy unjoin %s`; %s", name, cluster, cluster, confirm("namespace", name))
+		return fmt.Errorf("%s contains the Works of cluster %q, which is in the fleet; "+
+			"unjoin the cluster instead: `argosy unjoin %s`; %s", name, cluster, cluster, confirm("namespace", name))
 	case name == names.System:
 		return fmt.Errorf("%s contains the hub's own objects; %s", name, confirm("namespace", name))
 	case name == names.Clusters:

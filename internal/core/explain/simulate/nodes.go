@@ -69,7 +69,8 @@ func DocumentOf(s *Scheduler, members ...DocumentCluster) (*unstructured.Unstruc
 // membersOf returns the clusters in a document, and its scheduler if it has one. The error joins all errors.
 func membersOf(u *unstructured.Unstructured) ([]DocumentCluster, *Scheduler, error) {
 	if gvk := u.GroupVersionKind(); gvk != Document {
-		return nil, nil, fmt.Errorf("it is of %s, kind %s, and this version of Argosy reads %s, kind %s: use the version that wrote it, or a newer one, or record the fleet again",
+		return nil, nil, fmt.Errorf("it is of %s, kind %s, and this version of Argosy reads %s, kind %s: "+
+			"use the version that wrote it, or a newer one, or record the fleet again",
 			u.GetAPIVersion(), gvk.Kind, Document.GroupVersion(), Document.Kind)
 	}
 	var errs []error

@@ -52,7 +52,8 @@ func (e *TooOldError) Error() string {
 			e.Stored, e.Binary, oldestFormat)
 	}
 	_, was := minor(e.Stored.Kubernetes)
-	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s: Kubernetes can be upgraded only by one minor release at a time, so first start a version of Argosy with Kubernetes v1.%d",
+	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s: Kubernetes can be upgraded only by one minor release at a time, "+
+		"so first start a version of Argosy with Kubernetes v1.%d",
 		e.Stored, e.Binary, was+minorSteps)
 }
 
