@@ -114,20 +114,3 @@ func TestImportForgetsAuthoritiesMissingAtTheSource(t *testing.T) {
 		t.Errorf("%v changed (%v)", changed, err)
 	}
 }
-
-// Of a new master key there would be one copy, in a pod, and none in the Secret that the next start imports.
-func TestAHubWithImportedKeysMakesNoMasterKey(t *testing.T) {
-	from, c := keysToImport(t), testConfig(t)
-	if _, err := ImportKeys(c, from); err != nil {
-		t.Fatal(err)
-	}
-	before := readKey(t, c.pkiDir())
-	h := &Hub{config: c, encryption: &encryption{}}
-	if err := h.beginRotation(t.Context(), true); err == nil || !strings.Contains(err.Error(), from) ||
-		!strings.Contains(err.Error(), "without --master") {
-		t.Errorf("a rotation of the master key says %v", err)
-	}
-	if readKey(t, c.pkiDir()) != before {
-		t.Error("there is another master key")
-	}
-}

@@ -290,9 +290,8 @@ func (h *Hub) rewriteSecrets(ctx context.Context) error {
 	return e.ring.Forget(ctx)
 }
 
-// EncryptionPath is the URL path of the encryption. GET returns an EncryptionStatus. POST begins a rotation of the key;
-// with ?master also of the master key. With ?rewrite it rewrites all values that are not encrypted with the current
-// settings.
+// EncryptionPath is the URL path of the encryption. GET returns an EncryptionStatus. POST begins a rotation of the key.
+// With ?rewrite it rewrites all values that are not encrypted with the current settings.
 const EncryptionPath = "/argosy/encryption"
 
 // EncryptionStatus is the state of the encryption of the store.
@@ -311,8 +310,6 @@ type EncryptionStatus struct {
 	Unreadable int `json:"unreadable"`
 	// Behind is the number of hubs on the store that have not loaded the current keys.
 	Behind int `json:"behind,omitempty"`
-	// OldMasterKeys are files of the pki folder with master keys of before, for backups of before.
-	OldMasterKeys []string `json:"oldMasterKeys,omitempty"`
 	// Step is the step of a rotation that is in progress; Failed is the error of the last one.
 	Step   string `json:"step,omitempty"`
 	Failed string `json:"failed,omitempty"`
@@ -332,9 +329,8 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		s := EncryptionStatus{Behind: behind, OldMasterKeys: keyring.OldMasterKeys(MasterKeyFile(h.config.pkiDir())),
-			By: h.mode(), Keys: e.ring.Keys(), Rotating: e.ring.Rotating(), Rewriting: !e.ring.Rewritten(), Values: count.Total,
-			Stale: count.Stale, Unreadable: count.Unreadable}
+		s := EncryptionStatus{Behind: behind, By: h.mode(), Keys: e.ring.Keys(), Rotating: e.ring.Rotating(),
+			Rewriting: !e.ring.Rewritten(), Values: count.Total, Stale: count.Stale, Unreadable: count.Unreadable}
 		for _, r := range secret {
 			s.Resources = append(s.Resources, r.String())
 		}
@@ -348,11 +344,10 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(s)
 	case http.MethodPost:
 		var err error
-		switch query := r.URL.Query(); {
-		case query.Has("rewrite"):
+		if r.URL.Query().Has("rewrite") {
 			err = e.ring.RewriteAll(r.Context())
-		default:
-			err = h.beginRotation(r.Context(), query.Has("master"))
+		} else {
+			err = h.beginRotation(r.Context())
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
@@ -365,21 +360,13 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// beginRotation adds a key and, if master is true, a new master key. Any replica may do it. The leader then completes
-// the rotation.
-func (h *Hub) beginRotation(ctx context.Context, master bool) error {
+// beginRotation adds a key. Any replica may do it. The leader then completes the rotation.
+func (h *Hub) beginRotation(ctx context.Context) error {
 	switch {
 	case h.encryption.own:
 		return errors.New("the keys are managed by --encryption-provider-config: add a new key there as the first, then run `argosy secrets rewrite`")
 	case !h.config.Encryption.Enabled:
 		return errors.New("encryption is disabled (--encrypt-secrets=false): restart the hub without that flag first")
-	}
-	if master {
-		// The new key would be in this folder alone, and the next import brings the old one.
-		if from, err := os.ReadFile(importedFile(h.config.pkiDir())); err == nil {
-			return fmt.Errorf("the hub's keys are imported from %s, which would not have the new master key: rotate the key of the store alone, without --master", strings.TrimSpace(string(from)))
-		}
-		return h.encryption.ring.BeginMaster(ctx)
 	}
 	return h.encryption.ring.Begin(ctx)
 }

@@ -59,26 +59,16 @@ func newSecretsStatus(hub *hubcli.HubFlags) *cobra.Command {
 }
 
 func newSecretsRotateKey(hub *hubcli.HubFlags) *cobra.Command {
-	master := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "rotate-key",
 		Short: "Re-encrypt secrets with a new key, and delete the old one",
 		Long: `Creates a new key, waits until all hubs on the store have read it, re-encrypts everything that is secret, and deletes the old key. If this
 command or the hub is interrupted, the rotation continues automatically.
 
---master also replaces the master key in the pki folder, which encrypts the keys in the store. The old one is kept in that folder as
-encryption-until-TIME.key, because older backups need it. If several hubs share the store, copy encryption.key from the hub that received
-the request to the pki folders of the others when the command asks for it.`,
+The new key is encrypted with the first line of encryption.key in the pki folder. To replace that master key, first add a line before it.`,
 		Args: hubcli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if master {
-				return changeEncryption(cmd, hub, "master")
-			}
-			return changeEncryption(cmd, hub, "")
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return changeEncryption(cmd, hub, "") },
 	}
-	cmd.Flags().BoolVar(&master, "master", false, "replace the master key in the pki folder as well")
-	return cmd
 }
 
 func newSecretsRewrite(hub *hubcli.HubFlags) *cobra.Command {
@@ -152,7 +142,7 @@ func changeEncryption(cmd *cobra.Command, hub *hubcli.HubFlags, what string) err
 		}
 		step := s.Step
 		if s.Behind > 0 && time.Since(begin) > quietWait { // hubs need a moment to read the store
-			step = waiting(s, what == "master")
+			step = fmt.Sprintf("waiting for %d of the hubs on this store to read the new key", s.Behind)
 		}
 		if step != "" && step != shown {
 			shown = step
@@ -174,15 +164,6 @@ func changeEncryption(cmd *cobra.Command, hub *hubcli.HubFlags, what string) err
 
 // quietWait is how long hubs on one store may take to load keys before the user is informed about the wait.
 const quietWait = 3 * time.Second
-
-// waiting returns which hubs the command waits for, and what to do.
-func waiting(s server.EncryptionStatus, master bool) string {
-	text := fmt.Sprintf("waiting for %d of the hubs on this store to read the new key", s.Behind)
-	if master {
-		text += ": copy encryption.key from the pki folder of the hub that received the request to their pki folders"
-	}
-	return text
-}
 
 func printEncryption(out io.Writer, s server.EncryptionStatus) {
 	switch s.By {
@@ -216,10 +197,7 @@ func printEncryption(out io.Writer, s server.EncryptionStatus) {
 		fmt.Fprintf(out, "Now: %s\n", s.Step)
 	}
 	if s.Rotating && s.Behind > 0 {
-		fmt.Fprintf(out, "%d of the hubs on this store have not read the new key yet; if the master key is being replaced, copy encryption.key to their pki folders\n", s.Behind)
-	}
-	if len(s.OldMasterKeys) > 0 {
-		fmt.Fprintf(out, "Old master keys in the pki folder: %s. Only backups from before their replacement need them: keep them with those backups.\n", strings.Join(s.OldMasterKeys, ", "))
+		fmt.Fprintf(out, "%d of the hubs on this store have not read the new key yet: its master key must be in the encryption.key of each\n", s.Behind)
 	}
 	if s.Failed != "" {
 		fmt.Fprintf(out, "The last change failed: %s\n", s.Failed)

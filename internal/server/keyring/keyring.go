@@ -22,7 +22,6 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	encryptaes "k8s.io/apiserver/pkg/storage/value/encrypt/aes"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
-	"k8s.io/klog/v2"
 )
 
 const (
@@ -67,7 +66,7 @@ type Key struct {
 // Ring encrypts and decrypts with the keys that it has now. It is a value.Transformer of Kubernetes' storage.
 type Ring struct {
 	client *clientv3.Client
-	master *masterFile
+	master masterKeys
 	plain  bool
 
 	// taking serializes loads, so that an older version never replaces a newer one.
@@ -80,8 +79,7 @@ type Ring struct {
 // state is one version of the ring.
 type state struct {
 	document
-	revision int64      // of the document
-	master   *masterKey // the key that seals the first key
+	revision int64 // of the document
 	value.Transformer
 }
 
@@ -160,11 +158,7 @@ func (o Options) refuseLostRing(ctx context.Context) error {
 
 // create stores a ring with one key, unless there is a ring already.
 func (r *Ring) create(ctx context.Context, prefixes []string) error {
-	key, err := newKey(r.master.keys[0])
-	if err != nil {
-		return err
-	}
-	d := document{Keys: []sealedKey{key}, Rewritten: true}
+	d := document{Keys: []sealedKey{r.newKey()}, Rewritten: true}
 	for _, prefix := range prefixes {
 		n, err := r.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil {
@@ -210,13 +204,11 @@ func (r *Ring) take(data []byte, revision int64) error {
 		return fmt.Errorf("the encryption keys (%s) are empty", documentKey)
 	}
 	var all []value.PrefixTransformer
-	var used []*masterKey
 	for _, k := range s.Keys {
-		seed, by, err := r.master.unseal(k)
+		seed, err := r.master.unseal(k)
 		if err != nil {
 			return err
 		}
-		used = append(used, by)
 		t, err := encryptaes.NewHKDFExtendedNonceGCMTransformer(seed)
 		if err != nil {
 			return fmt.Errorf("key %s: %w", k.Name, err)
@@ -231,13 +223,7 @@ func (r *Ring) take(data []byte, revision int64) error {
 	}
 	s.Transformer = value.NewPrefixTransformers(errors.New("the value is encrypted with a key that the hub does not have"),
 		all...)
-	s.master = used[0]
 	r.current.Store(s)
-	if s.Next == "" {
-		if err := r.master.forget(used); err != nil {
-			klog.ErrorS(err, "the previous master key is kept with the new one until the next start")
-		}
-	}
 	return nil
 }
 
@@ -302,17 +288,13 @@ func (r *Ring) RewriteAll(ctx context.Context) error {
 }
 
 // newKey returns a random key, sealed.
-func newKey(master *masterKey) (sealedKey, error) {
-	seed, id, nonce := make([]byte, encryptaes.MinSeedSizeExtendedNonceGCM), make([]byte, 4),
-		make([]byte, master.NonceSize())
-	for _, b := range [][]byte{seed, id, nonce} {
-		if _, err := rand.Read(b); err != nil {
-			return sealedKey{}, fmt.Errorf("make a key: %w", err)
-		}
-	}
+func (r *Ring) newKey() sealedKey {
+	seed, id := make([]byte, encryptaes.MinSeedSizeExtendedNonceGCM), make([]byte, 4)
+	_, _ = rand.Read(seed) // never fails
+	_, _ = rand.Read(id)
 	k := sealedKey{Name: "key-" + hex.EncodeToString(id), Created: time.Now().UTC().Truncate(time.Second)}
-	k.Sealed = master.Seal(nonce, nonce, seed, []byte(k.Name))
-	return k, nil
+	k.Sealed = r.master[0].Seal(nil, nil, seed, []byte(k.Name))
+	return k
 }
 
 // change replaces the document, unless another replica changed it in the meantime, and loads the result.

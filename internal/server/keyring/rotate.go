@@ -129,35 +129,17 @@ func (r *Ring) Migrate(ctx context.Context, targets []Target, progress func(done
 
 // Begin adds the key that Rotate is to make the first.
 func (r *Ring) Begin(ctx context.Context) error {
-	return r.begin(ctx, func(used *masterKey) (*masterKey, error) { return used, nil })
-}
-
-// BeginMaster adds a key like Begin, sealed with a new master key: once Rotate has made it the first, the old master
-// key opens nothing. Replicas wait until they have the new one.
-func (r *Ring) BeginMaster(ctx context.Context) error {
-	return r.begin(ctx, r.master.next)
-}
-
-func (r *Ring) begin(ctx context.Context, choose func(used *masterKey) (*masterKey, error)) error {
-	switch s := r.current.Load(); {
+	switch {
 	case r.plain:
 		return errors.New("encryption is disabled: enable it first (--encrypt-secrets)")
-	case s.Next != "":
+	case r.Rotating():
 		return ErrBusy
-	default:
-		master, err := choose(s.master)
-		if err != nil {
-			return err
-		}
-		key, err := newKey(master)
-		if err != nil {
-			return err
-		}
-		return r.change(ctx, func(d *document) error {
-			d.Keys, d.Next = append(d.Keys, key), key.Name
-			return nil
-		})
 	}
+	key := r.newKey()
+	return r.change(ctx, func(d *document) error {
+		d.Keys, d.Next = append(d.Keys, key), key.Name
+		return nil
+	})
 }
 
 // Rotate replaces the key that encrypts new values:
