@@ -31,13 +31,13 @@ func (f folder) later(o *Options) string {
 const noOwner = -1
 
 // planFolders decides the fate of each folder of the hub. It returns an error if the unit could not start: for a folder
-// of another user, a folder that the hub may not write, or a file that it may not read.
+// of another user, or one that is missing or that the unit hides.
 func planFolders(o *Options) ([]folder, error) {
-	uid, gid, err := o.owner()
+	uid, _, err := o.owner()
 	inImage := err != nil && errors.Is(err, fs.ErrNotExist) && !o.live()
 	switch {
 	case inImage, err != nil && o.live(): // makeUser makes one
-		uid, gid = noOwner, noOwner
+		uid = noOwner
 	case err != nil:
 		return nil, fmt.Errorf("find the user %s: %w", o.User, err)
 	}
@@ -51,17 +51,12 @@ func planFolders(o *Options) ([]folder, error) {
 	}
 	o.Unit.logs = nil
 	for _, dir := range o.Unit.Writable {
-		made, err := planWritable(o, dir, uid, gid, inImage)
+		made, err := planWritable(o, dir, uid)
 		if err != nil {
 			return nil, err
 		}
 		if made {
 			o.Unit.logs = append(o.Unit.logs, dir)
-		}
-	}
-	for _, file := range o.Unit.Reads {
-		if err := planRead(o, file, uid, gid, inImage); err != nil {
-			return nil, err
 		}
 	}
 	return all, nil
@@ -115,88 +110,22 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 	return f, nil
 }
 
-// planWritable reports whether systemd creates a folder that the hub shares with others. It returns an error if systemd
-// does not and the folder is missing or not writable for the hub.
-func planWritable(o *Options, dir string, uid, gid int, inImage bool) (made bool, err error) {
-	path := filepath.Join(o.Root, dir)
+// planWritable reports whether systemd creates a folder that the hub shares with others: a new one below logDir, or one
+// there that the hub owns. It returns an error for a folder that is missing or that the unit hides.
+func planWritable(o *Options, dir string, uid int) (made bool, err error) {
 	if within(dir, temporary...) {
 		return false, fmt.Errorf("%s is temporary and not visible to the service: choose another folder", dir)
 	}
-	info, err := os.Stat(path)
-	if strings.HasPrefix(dir, logDir+"/") { // systemd would take one that is there from its owner
-		if errors.Is(err, fs.ErrNotExist) {
-			return true, nil
-		}
-		if has, ok := ownerOf(info); ok && has == uid {
-			return true, nil
-		}
-	}
+	info, err := os.Stat(filepath.Join(o.Root, dir))
+	inLogs := strings.HasPrefix(dir, logDir+"/")
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, fmt.Errorf("the hub must write to %s, which does not exist: create it, owned by the user %s, or choose a folder in %s", path, o.User, logDir)
+	case errors.Is(err, fs.ErrNotExist) && inLogs:
+		return true, nil
 	case err != nil:
-		return false, err
-	case inImage, permitted(o.Root, dir, uid, gid, 0o3):
-		return false, nil
+		return false, fmt.Errorf("the hub must write to this folder: create it, owned by the user %s, or choose one in %s: %w", o.User, logDir, err)
 	}
-	return false, fmt.Errorf("the hub must write to %s, but the user %s may not: choose a separate folder, such as %s/argosy for logs", path, o.User, logDir)
-}
-
-// planRead returns an error for a file that the service could not read.
-func planRead(o *Options, file string, uid, gid int, inImage bool) error {
-	if within(file, temporary...) || within(file, homes...) && !o.Unit.inHome() {
-		return fmt.Errorf("%s is not visible to the service: keep files that the hub reads outside of %s, such as in /etc/argosy", file, strings.Join(slices.Concat(homes, temporary), ", "))
-	}
-	if _, err := os.Stat(filepath.Join(o.Root, file)); err != nil || inImage {
-		return nil // the hub says what is missing
-	}
-	if !permitted(o.Root, file, uid, gid, 0o4) {
-		first := ""
-		if uid == noOwner {
-			first = fmt.Sprintf("create that user with `useradd --system --user-group %s`, and ", o.User)
-		}
-		return fmt.Errorf("the user %[2]s may not read %[1]s: %[3]sallow it with `chgrp %[2]s` and `chmod g+r` on the file, and `chmod o+x` on its parent folders", filepath.Join(o.Root, file), o.User, first)
-	}
-	return nil
-}
-
-func ownerOf(info fs.FileInfo) (uid int, ok bool) {
-	if info == nil {
-		return 0, false
-	}
-	has, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(has.Uid), true
-}
-
-// permitted reports whether a user has the rights, as one digit of a mode, on a path, and may enter its parent
-// folders.
-func permitted(root, path string, uid, gid int, rights fs.FileMode) bool {
-	if uid == 0 {
-		return true
-	}
-	for at := path; ; at, rights = filepath.Dir(at), 0o1 {
-		info, err := os.Stat(filepath.Join(root, at))
-		if err != nil {
-			return false
-		}
-		has, _ := info.Sys().(*syscall.Stat_t)
-		mode := info.Mode().Perm()
-		switch {
-		case int(has.Uid) == uid:
-			mode >>= 6
-		case int(has.Gid) == gid:
-			mode >>= 3
-		}
-		if mode&rights != rights {
-			return false
-		}
-		if at == "/" || at == "." {
-			return true
-		}
-	}
+	has, _ := info.Sys().(*syscall.Stat_t)
+	return inLogs && int(has.Uid) == uid, nil // systemd would take one of another user from its owner
 }
 
 // make creates the folder. The hub's user owns it.

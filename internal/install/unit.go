@@ -15,8 +15,6 @@ type Unit struct {
 	DataDir    string
 	OwnFolders []string
 	Writable   []string
-	// Reads are files that the hub only reads.
-	Reads []string
 	// logs are the folders of Writable that systemd creates below /var/log for the hub's user.
 	logs []string
 	// Port of the hub's API.

@@ -749,27 +749,6 @@ func (c *Config) Folders() (own, others []string) {
 	return own, others
 }
 
-// Reads returns the files that a hub of c reads and that others write, such as certificates of one's own.
-func (c *Config) Reads() []string {
-	k := c.KubeAPIServer
-	all := []string{c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile, c.Encryption.ProviderConfig, c.History.PasswordFile,
-		c.Members.Estimator.CAFile, c.Members.Estimator.CertFile, c.Members.Estimator.KeyFile,
-		k.ClientCAFile, k.TLSCertFile, k.TLSPrivateKeyFile, k.Audit.PolicyFile, k.AuthenticationConfig, k.AuthorizationConfig,
-		k.OIDC.CAFile}
-	for _, pair := range k.TLSSNICertKeys {
-		certFile, keyFile := sniFiles(pair)
-		all = append(all, certFile, keyFile)
-	}
-	for _, arg := range k.Args {
-		if _, value, _ := strings.Cut(arg, "="); filepath.IsAbs(value) {
-			all = append(all, value)
-		}
-	}
-	all = slices.DeleteFunc(all, func(file string) bool { return file == "" })
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // YAML returns c as a configuration file.
 func (c *Config) YAML() (string, error) {
 	data, err := yaml.Marshal(c)

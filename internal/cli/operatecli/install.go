@@ -111,7 +111,6 @@ func configure(o *install.Options, config *server.Config, given *pflag.FlagSet) 
 	o.Config = []byte(configHeader + text)
 	o.Unit = install.Unit{DataDir: config.DataDir, Port: config.Port}
 	o.Unit.OwnFolders, o.Unit.Writable = config.Folders()
-	o.Unit.Reads = config.Reads()
 	return nil
 }
 
