@@ -4,10 +4,9 @@
 //
 // What happens next is a pure function of the Workflow and its pods (run.go); controller.go carries it out.
 //
-// Simulated: container and script templates (the pod runs the main container alone, under its own name main), steps,
-// dag with dependencies, suspend without a duration; a reference to a WorkflowTemplate or ClusterWorkflowTemplate;
-// parallelism, suspend, shutdown and ttlStrategy. Nodes are a graph as Argo's clients draw it. A step whose pod carries
-// the annotation sim.argosy.io/exit-code fails with it; sim.argosy.io/runs-for says how long a step takes.
+// Simulated: templates with a container (the pod runs it alone, under its own name main) or steps, and suspend of the
+// Workflow. Nodes are a graph as Argo's clients draw it. A step whose pod carries the annotation
+// sim.argosy.io/exit-code fails with it; sim.argosy.io/runs-for says how long a step takes.
 //
 // The list ignored has fields without effect, such as parameters, which stay as they are written. A Workflow with any
 // other field or template type ends in Error, and its message names it. CronWorkflows are not simulated.
@@ -16,7 +15,6 @@ package argo
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -72,30 +70,23 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("read Workflow %s: %w", req, err))
 	}
-	var pods corev1.PodList
-	if err := r.reader.List(ctx, &pods, client.InNamespace(req.Namespace),
+	var list corev1.PodList
+	if err := r.reader.List(ctx, &list, client.InNamespace(req.Namespace),
 		client.MatchingLabels{workflowLabel: req.Name}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list pods: %w", err)
 	}
-	var own []*corev1.Pod
-	for i := range pods.Items {
-		if metav1.IsControlledBy(&pods.Items[i], u) {
-			own = append(own, &pods.Items[i])
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], u) {
+			pods = append(pods, &list.Items[i])
 		}
 	}
-	spec, broken, err := r.spec(ctx, u)
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("read the template of Workflow %s: %w", req, err)
-	}
+	own, _ := u.Object["spec"].(map[string]any)
+	spec, broken := readSpec(own)
 	now := time.Now()
-	out := decide(wf, spec, own, broken, now)
-	if out.expired {
-		uid := u.GetUID()
-		err := r.client.Delete(ctx, u, client.Preconditions{UID: &uid},
-			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if err = r.act(ctx, &out, now); err == nil {
+	out := decide(wf, spec, pods, broken, now)
+	refused, err := r.create(ctx, &out, now)
+	if err == nil {
 		err = r.write(ctx, u, &out)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
@@ -104,54 +95,26 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("run Workflow %s: %w", req, err)
 	}
-	return reconcile.Result{RequeueAfter: out.recheck}, nil
+	if refused {
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // what contains the node follows
+	}
+	return reconcile.Result{}, nil
 }
 
-// spec returns what runs: the spec of the workflow over that of the template that it refers to. broken is why nothing
-// runs.
-func (r *runner) spec(ctx context.Context, u *unstructured.Unstructured) (spec *Spec, broken, err error) {
-	own, _ := u.Object["spec"].(map[string]any)
-	if spec, broken = readSpec(own); broken != nil || spec.WorkflowTemplateRef == nil {
-		return spec, broken, nil
-	}
-	template, key := &unstructured.Unstructured{}, client.ObjectKey{Namespace: u.GetNamespace(),
-		Name: spec.WorkflowTemplateRef.Name}
-	template.SetGroupVersionKind(version.WithKind("WorkflowTemplate"))
-	if spec.WorkflowTemplateRef.ClusterScope {
-		template.SetGroupVersionKind(version.WithKind("ClusterWorkflowTemplate"))
-		key.Namespace = ""
-	}
-	if err := r.reader.Get(ctx, key, template); apierrors.IsNotFound(err) {
-		return spec, err, nil
-	} else if err != nil {
-		return nil, nil, err
-	}
-	both := map[string]any{}
-	base, _ := template.Object["spec"].(map[string]any)
-	maps.Copy(both, base)
-	maps.Copy(both, own)
-	spec, broken = readSpec(both)
-	return spec, broken, nil
-}
-
-// act makes and removes pods. A pod that is refused ends its node, in out.
-func (r *runner) act(ctx context.Context, out *outcome, now time.Time) error {
+// create makes pods. A pod that is refused ends its node, in out.
+func (r *runner) create(ctx context.Context, out *outcome, now time.Time) (refused bool, err error) {
 	for _, pod := range out.create {
 		err := r.client.Create(ctx, pod)
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 			n, stamp := out.status.Nodes[pod.Annotations[nodeIDNote]], metav1.NewTime(now.Truncate(time.Second))
 			n.Phase, n.Message, n.FinishedAt = Errored, err.Error(), &stamp
 			out.status.Nodes[n.ID] = n
-			out.recheck = time.Millisecond // what contains the node follows
+			refused = true
 		} else if err != nil { // also that of a workflow of the same name, which is on its way out
-			return fmt.Errorf("create pod %s: %w", pod.Name, err)
+			return refused, fmt.Errorf("create pod %s: %w", pod.Name, err)
 		}
 	}
-	var errs []error
-	for _, pod := range out.remove {
-		errs = append(errs, client.IgnoreNotFound(r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})))
-	}
-	return errors.Join(errs...)
+	return refused, nil
 }
 
 // write puts status and labels into the object, if they say anything new. What others wrote beside them stays.

@@ -17,10 +17,6 @@ import (
 type outcome struct {
 	status Status
 	create []*corev1.Pod
-	remove []*corev1.Pod
-	// expired is true if the workflow has outlived its time and goes. recheck is when it has; zero means never.
-	expired bool
-	recheck time.Duration
 }
 
 // podPhases are what a node shows of its pod.
@@ -43,10 +39,6 @@ type pass struct {
 	nodes map[string]Node
 	now   metav1.Time
 	out   outcome
-	// active counts the pods that were begun and are not over.
-	active int
-	// ending, unless empty, is why everything that is not over fails.
-	ending string
 }
 
 // maxDepth is how deep templates may call each other.
@@ -56,7 +48,7 @@ const maxDepth = 100
 func decide(wf *Workflow, spec *Spec, pods []*corev1.Pod, broken error, now time.Time) outcome {
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	if wf.Status.Phase.Over() {
-		return expiry(wf, spec, now)
+		return outcome{status: wf.Status}
 	}
 	p := &pass{wf: wf, spec: spec, pods: map[string]*corev1.Pod{}, nodes: maps.Clone(wf.Status.Nodes), now: stamp}
 	if p.nodes == nil {
@@ -71,21 +63,13 @@ func decide(wf *Workflow, spec *Spec, pods []*corev1.Pod, broken error, now time
 		for _, pod := range pods {
 			p.pods[pod.Annotations[nodeIDNote]] = pod
 		}
-		for _, n := range p.nodes {
-			if n.Type == typePod && !n.Phase.Over() {
-				p.active++
-			}
-		}
-		if spec.Shutdown != "" {
-			p.ending = fmt.Sprintf("Stopped with strategy '%s'", spec.Shutdown)
-		}
 		phase := p.run(place{name: wf.Name, display: wf.Name}, spec.Entrypoint, 0)
 		status.Phase, status.Message = Running, ""
 		if phase.Over() {
 			status.Phase = phase
 		}
 		if phase.bad() {
-			status.Message = cmp.Or(p.ending, p.nodes[wf.Name].Message)
+			status.Message = p.nodes[wf.Name].Message
 		}
 	}
 	running := metav1.ConditionFalse
@@ -111,25 +95,6 @@ func decide(wf *Workflow, spec *Spec, pods []*corev1.Pod, broken error, now time
 	return p.out
 }
 
-// expiry returns when a workflow that is over goes.
-func expiry(wf *Workflow, spec *Spec, now time.Time) outcome {
-	out := outcome{status: wf.Status}
-	if spec == nil || wf.Status.FinishedAt == nil {
-		return out
-	}
-	ttl := spec.TTLStrategy
-	seconds := cmp.Or(ttl.SecondsAfterFailure, ttl.SecondsAfterCompletion)
-	if wf.Status.Phase == Succeeded {
-		seconds = cmp.Or(ttl.SecondsAfterSuccess, ttl.SecondsAfterCompletion)
-	}
-	if seconds == nil {
-		return out
-	}
-	left := wf.Status.FinishedAt.Add(time.Duration(*seconds) * time.Second).Sub(now)
-	out.expired, out.recheck = left <= 0, max(left, 0)
-	return out
-}
-
 // place is where in the workflow a node stands.
 type place struct{ name, display, boundary string }
 
@@ -152,14 +117,8 @@ func (p *pass) begin(at place, nodeType, template string) (id string, ok bool) {
 	if _, there := p.nodes[id]; there {
 		return id, true
 	}
-	if p.spec.Suspend || p.ending != "" {
+	if p.spec.Suspend {
 		return id, false
-	}
-	if nodeType == typePod {
-		if p.spec.Parallelism != nil && p.active >= *p.spec.Parallelism {
-			return id, false
-		}
-		p.active++
 	}
 	p.nodes[id] = Node{ID: id, Name: at.name, DisplayName: at.display, Type: nodeType, TemplateName: template,
 		TemplateScope: "local/" + p.wf.Name, Phase: Running, BoundaryID: at.boundary, StartedAt: &p.now}
@@ -190,21 +149,15 @@ func (p *pass) run(at place, name string, depth int) Phase {
 		broken = fmt.Sprintf("template %q is not defined", name)
 	case depth > maxDepth:
 		broken = fmt.Sprintf("templates call each other more than %d deep", maxDepth)
-	case t[i].Container != nil || t[i].Script != nil:
+	case t[i].Container != nil:
 		kind, advance = typePod, p.pod
 	case t[i].Steps != nil:
 		kind, advance = typeSteps, p.steps
-	case t[i].DAG != nil:
-		kind, advance = typeDAG, p.dag
-	case t[i].Suspend != nil:
-		kind, advance = typeSuspend, p.suspend
 	default:
 		broken = fmt.Sprintf("template %q: the simulator does not run this template type", name)
 	}
 	id, ok := p.begin(at, kind, name)
 	switch {
-	case !ok && p.ending != "":
-		return Failed
 	case !ok:
 		return ""
 	case broken != "":
@@ -231,7 +184,7 @@ func (p *pass) follow(before []string, id string) {
 func (p *pass) ends(ids []string) (all []string) {
 	for _, id := range ids {
 		switch n := p.nodes[id]; {
-		case n.Type == typeSteps || n.Type == typeDAG:
+		case n.Type == typeSteps:
 			all = append(all, n.OutboundNodes...)
 		case n.ID != "":
 			all = append(all, id)
@@ -253,10 +206,7 @@ func (p *pass) steps(id string, t *Template, depth int) (Phase, string) {
 	for i, group := range t.Steps {
 		at := place{fmt.Sprintf("%s[%d]", p.nodes[id].Name, i), fmt.Sprintf("[%d]", i), id}
 		g, ok := p.begin(at, typeGroup, t.Name)
-		switch {
-		case !ok && p.ending != "":
-			return Failed, p.ending
-		case !ok:
+		if !ok {
 			return Running, ""
 		}
 		p.follow(before, g)
@@ -288,68 +238,6 @@ func (p *pass) steps(id string, t *Template, depth int) (Phase, string) {
 	return Succeeded, ""
 }
 
-// dag runs the tasks whose dependencies have succeeded. After a failure nothing new begins, unless it does not fail
-// fast.
-func (p *pass) dag(id string, t *Template, depth int) (Phase, string) {
-	phases, leaves := map[string]Phase{}, map[string]bool{}
-	at := func(task Step) place { return place{p.nodes[id].Name + "." + task.Name, task.Name, id} }
-	ids := map[string]string{}
-	for _, task := range t.DAG.Tasks {
-		ids[task.Name], leaves[task.Name] = p.id(at(task).name), true
-	}
-	phase, message := Succeeded, ""
-	failFast := t.DAG.FailFast == nil || *t.DAG.FailFast
-	for round := range len(t.DAG.Tasks) + 1 {
-		for _, task := range t.DAG.Tasks {
-			_, begun := p.nodes[ids[task.Name]]
-			waits := slices.ContainsFunc(task.Dependencies, func(name string) bool { return phases[name] != Succeeded })
-			_, looked := phases[task.Name]
-			// What has begun goes first, so that a failure is known before something new begins.
-			if looked || waits || !begun && (round == 0 || phase.bad() && failFast) {
-				continue
-			}
-			one := p.run(at(task), task.Template, depth)
-			phases[task.Name] = one
-			before := []string{id}
-			if len(task.Dependencies) > 0 {
-				before = nil
-			}
-			for _, name := range task.Dependencies {
-				delete(leaves, name)
-				before = append(before, p.ends([]string{ids[name]})...)
-			}
-			p.follow(before, ids[task.Name])
-			if one.bad() && !phase.bad() {
-				phase, message = one, fmt.Sprintf("child '%s' failed", ids[task.Name])
-			}
-		}
-	}
-	for _, one := range phases {
-		if !one.Over() {
-			return Running, ""
-		}
-	}
-	if len(phases) < len(t.DAG.Tasks) && !phase.bad() {
-		return Errored, "a task depends on itself, or on a task that is not defined"
-	}
-	var last []string
-	for _, task := range t.DAG.Tasks {
-		if leaves[task.Name] {
-			last = append(last, p.ends([]string{ids[task.Name]})...)
-		}
-	}
-	p.leave(id, last)
-	return phase, message
-}
-
-// suspend waits for somebody who marks the node as succeeded.
-func (p *pass) suspend(string, *Template, int) (Phase, string) {
-	if p.ending != "" {
-		return Failed, p.ending
-	}
-	return Running, ""
-}
-
 // pod runs one step in a pod of its own.
 func (p *pass) pod(id string, t *Template, _ int) (Phase, string) {
 	n, pod := p.nodes[id], p.pods[id]
@@ -365,12 +253,7 @@ func (p *pass) pod(id string, t *Template, _ int) (Phase, string) {
 	shown := podPhases[pod.Status.Phase]
 	n.HostNodeName, n.Progress = pod.Spec.NodeName, shown.progress
 	p.nodes[id] = n
-	switch {
-	case shown.phase.Over():
-	case p.ending != "":
-		p.out.remove = append(p.out.remove, pod)
-		return Failed, p.ending
-	case pod.DeletionTimestamp != nil:
+	if !shown.phase.Over() && pod.DeletionTimestamp != nil {
 		return Errored, "pod deleted"
 	}
 	return shown.phase, explain(pod)
@@ -394,7 +277,7 @@ func explain(pod *corev1.Pod) string {
 	return pod.Status.Message
 }
 
-// newPod returns the pod of a node. It runs the main container with the sidecars.
+// newPod returns the pod of a node. It runs the main container.
 func (p *pass) newPod(n Node, t *Template) *corev1.Pod {
 	name := p.wf.Name
 	if n.Name != p.wf.Name {
@@ -410,19 +293,7 @@ func (p *pass) newPod(n Node, t *Template) *corev1.Pod {
 	}
 	s := &pod.Spec
 	s.RestartPolicy = corev1.RestartPolicyNever
-	s.ServiceAccountName = cmp.Or(t.ServiceAccountName, s.ServiceAccountName)
-	s.Affinity = cmp.Or(t.Affinity, s.Affinity)
-	s.InitContainers = t.InitContainers
-	s.Volumes = append(s.Volumes, t.Volumes...)
-	s.Tolerations = append(s.Tolerations, t.Tolerations...)
-	if t.NodeSelector != nil {
-		s.NodeSelector = t.NodeSelector
-	}
-	main := t.Container
-	if main == nil {
-		main = &t.Script.Container
-	}
-	s.Containers = append([]corev1.Container{*main}, t.Sidecars...)
+	s.Containers = []corev1.Container{*t.Container}
 	s.Containers[0].Name = "main"
 	maps.Copy(pod.Labels, t.Metadata.Labels)
 	maps.Copy(pod.Annotations, t.Metadata.Annotations)

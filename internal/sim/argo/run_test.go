@@ -21,7 +21,6 @@ type member struct {
 	pods    map[string]*corev1.Pod
 	now     time.Time
 	started []string
-	most    int
 }
 
 func submit(t *testing.T, text string) *member {
@@ -45,20 +44,15 @@ func (m *member) look() outcome {
 		m.pods[p.Name] = p
 		m.started = append(m.started, strings.TrimPrefix(p.Annotations[nodeNameNote], "wf"))
 	}
-	for _, p := range out.remove {
-		delete(m.pods, p.Name)
-	}
 	return out
 }
 
 // finish ends all running pods: with failure if the test asked for it.
 func (m *member) finish() {
-	running := 0
 	for _, p := range m.pods {
 		if p.Status.Phase != corev1.PodRunning {
 			continue
 		}
-		running++
 		p.Status.Phase = corev1.PodSucceeded
 		if p.Annotations["sim.argosy.io/exit-code"] != "" {
 			p.Status.Phase = corev1.PodFailed
@@ -66,7 +60,6 @@ func (m *member) finish() {
 				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
 		}
 	}
-	m.most = max(m.most, running)
 	m.now = m.now.Add(time.Second)
 }
 
@@ -113,39 +106,6 @@ func TestAWorkflowRunsAsItsTemplatesSay(t *testing.T) {
     - {name: b, template: ok}
   - - {name: c, template: ok}
 `, Failed, "1/2", "[0].a [0].b"},
-		{"a DAG in the order of its dependencies", "entrypoint: main" + leaves + `
-- name: main
-  dag:
-    tasks:
-    - {name: d, template: ok, dependencies: [b, c]}
-    - {name: b, template: ok, dependencies: [a]}
-    - {name: c, template: ok, dependencies: [a]}
-    - {name: a, template: ok}
-`, Succeeded, "4/4", ".a .b .c .d"},
-		{"a DAG fails fast", "entrypoint: main" + leaves + `
-- name: main
-  dag:
-    tasks:
-    - {name: a, template: bad}
-    - {name: b, template: ok, dependencies: [a]}
-`, Failed, "0/1", ".a"},
-		{"a DAG that does not fail fast", "entrypoint: main" + leaves + `
-- name: main
-  dag:
-    failFast: false
-    tasks:
-    - {name: a, template: bad}
-    - {name: b, template: ok}
-    - {name: c, template: ok, dependencies: [b]}
-    - {name: d, template: ok, dependencies: [a]}
-`, Failed, "2/3", ".a .b .c"},
-		{"a circle", "entrypoint: main" + leaves + `
-- name: main
-  dag:
-    tasks:
-    - {name: a, template: ok, dependencies: [b]}
-    - {name: b, template: ok, dependencies: [a]}
-`, Errored, "0/0", ""},
 		{"templates that call each other", "entrypoint: main\ntemplates: [{name: main, steps: [[{name: a, template: main}]]}]",
 			Errored, "0/0", ""},
 	} {
@@ -178,8 +138,11 @@ func TestWhatDoesNotRunIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"entrypoint: main\ntemplates: [{name: main, http: {url: x}}]": `template "main": the simulator does not run this ` +
 			`template type`,
-		"entrypoint: ok\nonExit: ok" + leaves:                                  `unknown field "onExit"`,
-		"entrypoint: main\ntemplates: [{name: main, suspend: {duration: 5s}}]": `unknown field "duration"`,
+		"entrypoint: ok\nonExit: ok" + leaves: `unknown field "onExit"`,
+		"entrypoint: main\ntemplates: [{name: main, dag: {tasks: []}}]": `template "main": the simulator does not run this ` +
+			`template type`,
+		"workflowTemplateRef: {name: other}":      `unknown field "workflowTemplateRef"`,
+		"entrypoint: ok\nshutdown: Stop" + leaves: `unknown field "shutdown"`,
 		"entrypoint: main" + leaves +
 			"- {name: main, steps: [[{name: a, template: ok, withItems: [1]}]]}": `unknown field "withItems"`,
 		"entrypoint: main" + leaves +
@@ -197,6 +160,7 @@ func TestFieldsWithoutEffectAreIgnored(t *testing.T) {
 entrypoint: main
 arguments: {parameters: [{name: who, value: fleet}]}
 priority: 3
+ttlStrategy: {secondsAfterCompletion: 5}
 nodeSelector: {disk: ssd}
 templates:
 - name: main
@@ -206,14 +170,6 @@ templates:
 `)
 	if status := m.run(); status.Phase != Succeeded || m.pods["wf"].Spec.NodeSelector["disk"] != "ssd" {
 		t.Errorf("%s %q, pods %v", status.Phase, status.Message, m.pods)
-	}
-}
-
-func TestParallelismBoundsThePods(t *testing.T) {
-	m := submit(t, "entrypoint: main\nparallelism: 2"+leaves+
-		"- {name: main, steps: [[{name: a, template: ok}, {name: b, template: ok}, {name: c, template: ok}]]}\n")
-	if status := m.run(); status.Progress != "3/3" || m.most != 2 {
-		t.Errorf("progress %s with %d pods at once, want 3/3 with 2", status.Progress, m.most)
 	}
 }
 
@@ -235,58 +191,6 @@ func TestASuspendedWorkflowBeginsNothing(t *testing.T) {
 	m.spec.Suspend = false
 	if status := m.run(); status.Phase != Succeeded || status.Progress != "2/2" {
 		t.Errorf("after it is resumed: %s %s", status.Phase, status.Progress)
-	}
-}
-
-func TestSuspendStepWaitsForResume(t *testing.T) {
-	m := submit(t, "entrypoint: main"+leaves+
-		"- {name: wait, suspend: {}}\n- {name: main, steps: [[{name: a, template: wait}], [{name: b, template: ok}]]}\n")
-	for range 3 {
-		m.look()
-		m.finish()
-	}
-	if len(m.started) != 0 {
-		t.Fatalf("started %v", m.started)
-	}
-	for id, n := range m.wf.Status.Nodes {
-		if n.Type == typeSuspend {
-			n.Phase = Succeeded
-			m.wf.Status.Nodes[id] = n
-		}
-	}
-	if status := m.run(); status.Phase != Succeeded {
-		t.Errorf("after it is resumed: %s %s", status.Phase, status.Message)
-	}
-}
-
-func TestShutdownEndsRunningNodes(t *testing.T) {
-	m := submit(t, twoSteps)
-	m.look()
-	m.spec.Shutdown = "Stop"
-	status := m.run()
-	if status.Phase != Failed || status.Message != "Stopped with strategy 'Stop'" || len(m.started) != 1 ||
-		len(m.pods) != 0 {
-		t.Errorf("%s %q, started %v, pods %v", status.Phase, status.Message, m.started, m.pods)
-	}
-}
-
-func TestWorkflowIsDeletedAfterItsTTL(t *testing.T) {
-	for spec, after := range map[string]time.Duration{
-		"ttlStrategy: {secondsAfterCompletion: 5}":                          5 * time.Second,
-		"ttlStrategy: {secondsAfterCompletion: 5, secondsAfterSuccess: 20}": 20 * time.Second,
-		"ttlStrategy: {secondsAfterFailure: 5}":                             0,
-	} {
-		m := submit(t, spec+"\nentrypoint: ok"+leaves)
-		m.run()
-		finished := m.wf.Status.FinishedAt.Time
-		m.now = finished.Add(after - time.Second)
-		if m.look().expired {
-			t.Errorf("%s: it goes too early", spec)
-		}
-		m.now = finished.Add(max(after, time.Hour))
-		if got := m.look().expired; got != (after > 0) {
-			t.Errorf("%s: expired %v", spec, got)
-		}
 	}
 }
 
@@ -319,11 +223,7 @@ func TestNodesAreTheChildrenOfThoseTheyComeAfter(t *testing.T) {
   - - {name: c, template: two}
   - - {name: d, template: ok}
 - name: two
-  dag:
-    tasks:
-    - {name: x, template: ok}
-    - {name: v, template: ok, dependencies: [x]}
-    - {name: z, template: ok, dependencies: [x]}
+  steps: [[{name: x, template: ok}], [{name: v, template: ok}, {name: z, template: ok}]]
 `)
 	status := m.run()
 	named := func(ids []string) (names []string) {
@@ -333,17 +233,19 @@ func TestNodesAreTheChildrenOfThoseTheyComeAfter(t *testing.T) {
 		return names
 	}
 	want := map[string]struct{ children, outbound []string }{
-		"":        {[]string{"[0]"}, []string{"[2].d"}},
-		"[0]":     {[]string{"[0].a", "[0].b"}, nil},
-		"[0].a":   {[]string{"[1]"}, nil},
-		"[0].b":   {[]string{"[1]"}, nil},
-		"[1]":     {[]string{"[1].c"}, nil},
-		"[1].c":   {[]string{"[1].c.x"}, []string{"[1].c.v", "[1].c.z"}},
-		"[1].c.x": {[]string{"[1].c.v", "[1].c.z"}, nil},
-		"[1].c.v": {[]string{"[2]"}, nil},
-		"[1].c.z": {[]string{"[2]"}, nil},
-		"[2]":     {[]string{"[2].d"}, nil},
-		"[2].d":   {nil, nil},
+		"":           {[]string{"[0]"}, []string{"[2].d"}},
+		"[0]":        {[]string{"[0].a", "[0].b"}, nil},
+		"[0].a":      {[]string{"[1]"}, nil},
+		"[0].b":      {[]string{"[1]"}, nil},
+		"[1]":        {[]string{"[1].c"}, nil},
+		"[1].c":      {[]string{"[1].c[0]"}, []string{"[1].c[1].v", "[1].c[1].z"}},
+		"[1].c[0]":   {[]string{"[1].c[0].x"}, nil},
+		"[1].c[0].x": {[]string{"[1].c[1]"}, nil},
+		"[1].c[1]":   {[]string{"[1].c[1].v", "[1].c[1].z"}, nil},
+		"[1].c[1].v": {[]string{"[2]"}, nil},
+		"[1].c[1].z": {[]string{"[2]"}, nil},
+		"[2]":        {[]string{"[2].d"}, nil},
+		"[2].d":      {nil, nil},
 	}
 	for _, n := range status.Nodes {
 		name := strings.TrimPrefix(n.Name, "wf")

@@ -44,8 +44,6 @@ const (
 	typePod     = "Pod"
 	typeSteps   = "Steps"
 	typeGroup   = "StepGroup"
-	typeDAG     = "DAG"
-	typeSuspend = "Suspend"
 	typeSkipped = "Skipped"
 )
 
@@ -56,67 +54,37 @@ type Workflow struct {
 	Status            Status `json:"status"`
 }
 
-// Spec is what runs of a Workflow or a WorkflowTemplate. Of the fields of pods, it has those of all steps.
+// Spec is what runs of a Workflow. Of the fields of pods, it has those of all steps.
 type Spec struct {
 	corev1.PodSpec `json:",inline"`
 	Entrypoint     string     `json:"entrypoint,omitempty"`
 	Templates      []Template `json:"templates,omitempty"`
 	Suspend        bool       `json:"suspend,omitempty"`
-	Shutdown       string     `json:"shutdown,omitempty"`
-	Parallelism    *int       `json:"parallelism,omitempty"`
-	// TTLStrategy is how many seconds a workflow stays after it is over; the more particular field wins.
-	TTLStrategy struct {
-		SecondsAfterCompletion *int32 `json:"secondsAfterCompletion,omitempty"`
-		SecondsAfterSuccess    *int32 `json:"secondsAfterSuccess,omitempty"`
-		SecondsAfterFailure    *int32 `json:"secondsAfterFailure,omitempty"`
-	} `json:"ttlStrategy"`
-	WorkflowTemplateRef *struct {
-		Name         string `json:"name,omitempty"`
-		ClusterScope bool   `json:"clusterScope,omitempty"`
-	} `json:"workflowTemplateRef,omitempty"`
 }
 
-// Template is one kind of step.
+// Template is one kind of step: a container, or steps.
 type Template struct {
-	Name               string              `json:"name,omitempty"`
-	Metadata           metav1.ObjectMeta   `json:"metadata"`
-	ServiceAccountName string              `json:"serviceAccountName,omitempty"`
-	Affinity           *corev1.Affinity    `json:"affinity,omitempty"`
-	NodeSelector       map[string]string   `json:"nodeSelector,omitempty"`
-	Tolerations        []corev1.Toleration `json:"tolerations,omitempty"`
-	Volumes            []corev1.Volume     `json:"volumes,omitempty"`
-	InitContainers     []corev1.Container  `json:"initContainers,omitempty"`
-	Container          *corev1.Container   `json:"container,omitempty"`
-	Script             *struct {
-		corev1.Container `json:",inline"`
-		Source           string `json:"source,omitempty"`
-	} `json:"script,omitempty"`
-	Sidecars []corev1.Container `json:"sidecars,omitempty"`
-	Steps    [][]Step           `json:"steps,omitempty"`
-	DAG      *struct {
-		Tasks    []Step `json:"tasks,omitempty"`
-		FailFast *bool  `json:"failFast,omitempty"`
-	} `json:"dag,omitempty"`
-	// Suspend waits until the node is marked as succeeded.
-	Suspend *struct{} `json:"suspend,omitempty"`
+	Name      string            `json:"name,omitempty"`
+	Metadata  metav1.ObjectMeta `json:"metadata"`
+	Container *corev1.Container `json:"container,omitempty"`
+	Steps     [][]Step          `json:"steps,omitempty"`
 	// Types of templates that do not run.
-	ContainerSet, Data, HTTP, Plugin, Resource any
+	ContainerSet, DAG, Data, HTTP, Plugin, Resource, Script, Suspend any
 }
 
-// Step is one step of a group or, with dependencies, one task of a DAG.
+// Step is one step of a group.
 type Step struct {
-	Name         string   `json:"name,omitempty"`
-	Template     string   `json:"template,omitempty"`
-	Arguments    any      `json:"arguments,omitempty"`
-	Dependencies []string `json:"dependencies,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Template  string `json:"template,omitempty"`
+	Arguments any    `json:"arguments,omitempty"`
 }
 
 // ignored are fields of specs and templates without effect: containers run no program, so nothing reads what the first
-// ones say, and no step takes long or fails by chance.
+// ones say, and no step takes long or fails by chance. The hub deletes a workflow after its time.
 var ignored = []string{"arguments", "inputs", "outputs", "archiveLogs", "archiveLocation", "artifactGC",
-	"artifactRepositoryRef", "metrics", "activeDeadlineSeconds", "daemon", "executor", "memoize", "podGC",
+	"artifactRepositoryRef", "metrics", "activeDeadlineSeconds", "daemon", "executor", "memoize", "parallelism", "podGC",
 	"podDisruptionBudget", "podMetadata", "podPriorityClassName", "podSpecPatch", "priority", "retryStrategy",
-	"synchronization", "templateDefaults", "timeout", "workflowMetadata"}
+	"synchronization", "templateDefaults", "timeout", "ttlStrategy", "workflowMetadata"}
 
 // readSpec reads a spec. The error names a field that does not run.
 func readSpec(object map[string]any) (*Spec, error) {

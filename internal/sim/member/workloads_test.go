@@ -289,27 +289,13 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 			t.Errorf("nodes %v: none says how it ended", nodes)
 		}
 	})
-	t.Run("a Workflow is suspended, resumed and shut down", func(t *testing.T) {
+	t.Run("a Workflow is suspended and resumed", func(t *testing.T) {
 		c := cluster{t: t, Client: inner.Client}
 		text := strings.Replace(fmt.Sprintf(workflow, "held", "slow"), "spec:", "spec:\n  suspend: true", 1)
 		u := c.create(text)
 		c.await("it begins nothing", u, hasStatus(map[string]any{"phase": "Running", "progress": "0/0"}))
 		c.patch(u, `{"spec":{"suspend":null}}`)
 		c.await("it goes on", u, hasStatus(map[string]any{"progress": "0/1"}))
-		c.patch(u, `{"spec":{"shutdown":"Terminate"}}`)
-		c.await("it ends", u, hasStatus(map[string]any{"phase": "Failed", "message": "Stopped with strategy 'Terminate'"}))
-	})
-	t.Run("a Workflow of a WorkflowTemplate goes after its time", func(t *testing.T) {
-		c := cluster{t: t, Client: inner.Client}
-		template := strings.Replace(fmt.Sprintf(workflow, "template", "ok"), "kind: Workflow", "kind: WorkflowTemplate", 1)
-		u := c.create("apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: early}\nspec: {workflowTemplateRef: {name: template}}")
-		c.await("its template is missing", u, hasStatus(map[string]any{"phase": "Error"}))
-		c.create(template)
-		u = c.create("apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: short}\nspec: {workflowTemplateRef: {name: template}, ttlStrategy: {secondsAfterCompletion: 1}}")
-		c.await("succeeded", u, hasStatus(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
-		c.eventually("it is gone", func() bool {
-			return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(u), u))
-		})
 	})
 	t.Logf("memory %d MiB", m.RSS()>>20)
 }
