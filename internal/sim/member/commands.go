@@ -1,14 +1,11 @@
 package member
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/argosy-io/argosy/internal/member/streams"
@@ -29,8 +26,6 @@ type simulated struct {
 	container      *corev1.Container
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// terminal is true if the client's terminal passes on each key.
-	terminal bool
 }
 
 // run runs a command. Its error is the exit code, or that of a stream.
@@ -73,62 +68,31 @@ func (c simulated) run(command []string) error {
 	return err
 }
 
-// shell runs each line of its input, or the text after -c, as one command with words and no quotes. Its error is that
-// of the last command.
+// shell runs each line of the text after -c as one command with words and no quotes. Its error is that of the last
+// command.
 func (c simulated) shell(args []string) error {
-	switch {
-	case len(args) > 1 && args[0] == "-c":
-		c.stdin, c.terminal = strings.NewReader(args[1]), false
-	case len(args) > 0 && !strings.HasPrefix(args[0], "-"):
-		fmt.Fprintf(c.stderr, "sh: %s: a simulated container has no files\n", args[0])
+	if len(args) < 2 || args[0] != "-c" {
+		fmt.Fprintln(c.stderr, "sh: a simulated container has no files, and no input to a shell: use sh -c")
 		return notFound
 	}
-	next := c.lines()
-	c.stdin = strings.NewReader("") // the shell reads it
 	var last error
-	for {
-		line, err := next()
-		if errors.Is(err, io.EOF) {
-			return last
-		}
-		if err != nil {
-			return err
-		}
+	for line := range strings.Lines(args[1]) {
 		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if words[0] == "exit" {
+		switch {
+		case len(words) == 0:
+		case words[0] == "exit":
 			return last
+		default:
+			last = c.run(words)
 		}
-		last = c.run(words)
 	}
-}
-
-// lines returns a function that reads the next line of the input. In a terminal, users edit it behind a prompt.
-func (c simulated) lines() func() (string, error) {
-	if c.terminal {
-		return term.NewTerminal(struct {
-			io.Reader
-			io.Writer
-		}{c.stdin, c.stdout}, c.pod.Name+" $ ").ReadLine
-	}
-	lines := bufio.NewScanner(c.stdin)
-	return func() (string, error) {
-		if lines.Scan() {
-			return lines.Text(), nil
-		}
-		if err := lines.Err(); err != nil {
-			return "", err
-		}
-		return "", io.EOF
-	}
+	return last
 }
 
 // carriage ends lines as a terminal needs it.
 type carriage struct{ io.Writer }
 
 func (w carriage) Write(p []byte) (int, error) {
-	_, err := io.WriteString(w.Writer, strings.ReplaceAll(strings.ReplaceAll(string(p), "\r\n", "\n"), "\n", "\r\n"))
+	_, err := io.WriteString(w.Writer, strings.ReplaceAll(string(p), "\n", "\r\n"))
 	return len(p), err
 }

@@ -219,8 +219,7 @@ func (k kubelet) serveCommand(w http.ResponseWriter, r *http.Request, command fu
 		}
 	}
 	streams.Serve(w, r, wanted, func(stdin io.Reader, stdout, stderr io.Writer) error {
-		c := simulated{pod: pod, container: spec, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
-			terminal: q.Get(corev1.ExecTTYParam) == "1"}
+		c := simulated{pod: pod, container: spec, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 		if stdin != nil {
 			c.stdin = stdin
 		}
@@ -230,7 +229,7 @@ func (k kubelet) serveCommand(w http.ResponseWriter, r *http.Request, command fu
 		if stderr != nil {
 			c.stderr = stderr
 		}
-		if c.terminal {
+		if q.Get(corev1.ExecTTYParam) == "1" {
 			c.stdout = carriage{c.stdout}
 			c.stderr = c.stdout
 		}

@@ -118,13 +118,15 @@ func TestSimulatedContainersHaveAFewCommands(t *testing.T) {
 		"true":           {command: []string{"true"}},
 		"false":          {command: []string{"false"}, code: 1},
 		"an unknown one": {command: []string{"ls", "-l"}, errText: "ls" + missing, code: 127},
-		"a shell": {command: []string{"sh"}, stdin: "echo a\n\nls\nhostname", out: "a\nweb-1\n",
+		"a shell's text": {command: []string{"sh", "-c", "echo a\n\nls\nhostname"}, stdin: "echo b", out: "a\nweb-1\n",
 			errText: "ls" + missing},
-		"a shell's end":  {command: []string{"/bin/sh"}, stdin: "false\nexit\necho a\n", code: 1},
-		"a shell's text": {command: []string{"sh", "-c", "echo a\nfalse"}, stdin: "echo b", out: "a\n", code: 1},
+		"the code of its last command": {command: []string{"/bin/sh", "-c", "echo a\nfalse"}, out: "a\n", code: 1},
+		"its end":                      {command: []string{"sh", "-c", "false\nexit\necho a"}, code: 1},
+		"an interactive shell": {command: []string{"sh"}, code: 127,
+			errText: "sh: a simulated container has no files, and no input to a shell: use sh -c\n"},
 		"a script": {command: []string{"sh", "/run.sh"}, code: 127,
-			errText: "sh: /run.sh: a simulated container has no files\n"},
-		"cat in a shell":   {command: []string{"bash"}, stdin: "cat\necho a", out: "a\n"},
+			errText: "sh: a simulated container has no files, and no input to a shell: use sh -c\n"},
+		"cat in a shell":   {command: []string{"bash", "-c", "cat\necho a"}, stdin: "typed", out: "typeda\n"},
 		"the shell's last": {command: []string{"sh", "-c", "false\ntrue"}},
 	} {
 		var out, errOut bytes.Buffer
@@ -139,28 +141,5 @@ func TestSimulatedContainersHaveAFewCommands(t *testing.T) {
 		if out.String() != c.out || errOut.String() != c.errText {
 			t.Errorf("%s: printed %q and %q, want %q and %q", name, out.String(), errOut.String(), c.out, c.errText)
 		}
-	}
-}
-
-func TestAShellInATerminalShowsWhatIsTyped(t *testing.T) {
-	var out bytes.Buffer
-	c := simulated{pod: podOf(), container: &corev1.Container{Name: "app"},
-		stdin: strings.NewReader("hostname\recho a\rexit\r"), stdout: carriage{&out}, terminal: true}
-	c.stderr = c.stdout
-	if err := c.run([]string{"sh"}); err != nil {
-		t.Fatal(err)
-	}
-	if want := "web-1 $ hostname\r\nweb-1\r\nweb-1 $ echo a\r\na\r\nweb-1 $ exit\r\n"; out.String() != want {
-		t.Errorf("the terminal shows %q, want %q", out.String(), want)
-	}
-}
-
-func TestDiscoveryListsMetricsInBothForms(t *testing.T) {
-	list := metricsResources()
-	if list.GroupVersion != "metrics.k8s.io/v1beta1" || len(list.APIResources) != 2 {
-		t.Fatalf("it lists %v", list)
-	}
-	if pods := list.APIResources[1]; pods.Name != "pods" || !pods.Namespaced || pods.Kind != "PodMetrics" {
-		t.Errorf("it lists %v", pods)
 	}
 }

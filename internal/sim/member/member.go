@@ -34,7 +34,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
-	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
 	"github.com/argosy-io/argosy/api/argo"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
@@ -182,17 +181,13 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config,
 	if err != nil {
 		return err
 	}
-	apis, err := aggregator.NewForConfig(config)
-	if err != nil {
-		return err
-	}
 	run("serve the kubelet's API", func(ctx context.Context) error {
 		return serveKubelet(ctx, m.kubelet, m.files, client)
 	})
 	parts := map[string]func() error{
 		"furnish the cluster": func() error {
 			port := m.kubelet.Addr().(*net.TCPAddr).Port
-			return furnish(starting, client, apis, m.config.Member, int32(port))
+			return furnish(starting, client, m.config.Member, int32(port))
 		},
 		"start the scheduler":     func() error { return startScheduler(ctx, config) },
 		"start the fake kubelets": func() error { return startKubelets(ctx, config) },

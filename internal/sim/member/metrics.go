@@ -18,7 +18,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // What pods use is what these annotations of theirs say, those that kwok has, or else a fifth of what they request.
@@ -46,25 +45,6 @@ var metricsGroup = apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMet
 				ResponseKind: &metav1.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetrics"}},
 		}}}}
 
-// metricsAPI registers the group, so that discovery without aggregation lists it. It has no service: this server
-// serves it.
-var metricsAPI = &apiregistrationv1.APIService{
-	ObjectMeta: metav1.ObjectMeta{Name: metricsGroup.Versions[0].Version + "." + metricsGroup.Name},
-	Spec: apiregistrationv1.APIServiceSpec{Group: metricsGroup.Name, Version: metricsGroup.Versions[0].Version,
-		GroupPriorityMinimum: 100, VersionPriority: 100}}
-
-// metricsResources returns what discovery lists of the group in the form without aggregation.
-func metricsResources() *metav1.APIResourceList {
-	version := metricsGroup.Versions[0]
-	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
-		GroupVersion: metricsGroup.Name + "/" + version.Version}
-	for _, r := range version.Resources {
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Resource, SingularName: r.SingularResource,
-			Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace, Kind: r.ResponseKind.Kind, Verbs: r.Verbs})
-	}
-	return list
-}
-
 // use is from when there are answers.
 func (u *usage) use(loopback *rest.Config) error {
 	client, err := kubernetes.NewForConfig(protobuf(loopback))
@@ -78,10 +58,6 @@ func (u *usage) use(loopback *rest.Config) error {
 // serve answers what is asked of metrics.k8s.io, and passes on the rest.
 func (u *usage) serve(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && r.URL.Path == "/apis/"+metricsResources().GroupVersion {
-			writeJSON(w, http.StatusOK, metricsResources())
-			return
-		}
 		info, ok := request.RequestInfoFrom(r.Context())
 		if !ok || !info.IsResourceRequest || info.APIGroup != metricsGroup.Name || info.Subresource != "" ||
 			info.Verb != "get" && info.Verb != "list" {

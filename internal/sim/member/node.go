@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
 	"github.com/argosy-io/argosy/internal/sim"
 	"github.com/argosy-io/argosy/internal/sim/kruise"
@@ -74,10 +73,9 @@ func node(m sim.Member, n int, kubeletPort int32, now metav1.Time) (*corev1.Node
 	return out, nil
 }
 
-// furnish makes what a cluster comes with: nodes, a class of storage, the namespace of OpenKruise, the metrics API.
-// What is there already stays, except where nodes have their kubelet.
-func furnish(ctx context.Context, client kubernetes.Interface, apis aggregator.Interface, m sim.Member,
-	kubeletPort int32) error {
+// furnish makes what a cluster comes with: nodes, a class of storage, the namespace of OpenKruise. What is there already
+// stays, except where nodes have their kubelet.
+func furnish(ctx context.Context, client kubernetes.Interface, m sim.Member, kubeletPort int32) error {
 	for n := range m.Nodes {
 		obj, err := node(m, n, kubeletPort, metav1.Now())
 		if err != nil {
@@ -99,12 +97,8 @@ func furnish(ctx context.Context, client kubernetes.Interface, apis aggregator.I
 		}
 		return fmt.Errorf("make %s: %w", what, err)
 	}
-	_, err := apis.ApiregistrationV1().APIServices().Create(ctx, metricsAPI, metav1.CreateOptions{})
-	if err := made("the API "+metricsAPI.Name, err); err != nil {
-		return err
-	}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kruise.SystemNamespace}}
-	_, err = client.CoreV1().Namespaces().Create(ctx, system, metav1.CreateOptions{})
+	_, err := client.CoreV1().Namespaces().Create(ctx, system, metav1.CreateOptions{})
 	if err := made("namespace "+system.Name, err); err != nil {
 		return err
 	}

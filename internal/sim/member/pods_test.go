@@ -201,7 +201,7 @@ func TestSimulatedPodsRunCommands(t *testing.T) {
 			"hostname":  {command: []string{"hostname"}, out: "commands\n"},
 			"env":       {command: []string{"env"}, out: "HOSTNAME=commands\nMODE=fast\n"},
 			"the input": {command: []string{"cat"}, stdin: "typed", out: "typed"},
-			"a shell":   {command: []string{"sh"}, stdin: "echo a b\nfalse\n", out: "a b\n", err: "exit code 1"},
+			"a shell":   {command: []string{"sh", "-c", "echo a b\nfalse\n"}, out: "a b\n", err: "exit code 1"},
 			"a failure": {command: []string{"ls"}, err: "exit code 127"},
 			"nothing":   {err: "the request has no command"},
 			"no such container": {command: []string{"true"}, container: "db",
@@ -352,31 +352,27 @@ func TestTheKubeletsAPIIsTheAPIServersAlone(t *testing.T) {
 	}
 }
 
-func TestMetricsAreDiscoveredInBothForms(t *testing.T) {
+func TestMetricsAreDiscovered(t *testing.T) {
 	m := sharedFleet(t).Members()[0]
 	_, c := clientsOf(t, m, "")
-	for form, discovery := range map[string]interface {
-		ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
-	}{"aggregated": c.Discovery(), "each group": c.DiscoveryClient.WithLegacy()} {
-		groups, lists, err := discovery.ServerGroupsAndResources()
-		if err != nil {
-			t.Fatal(err)
+	groups, lists, err := c.Discovery().ServerGroupsAndResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, resources := "", ""
+	for _, g := range groups {
+		if g.Name == "metrics.k8s.io" {
+			group = g.PreferredVersion.GroupVersion
 		}
-		group, resources := "", ""
-		for _, g := range groups {
-			if g.Name == "metrics.k8s.io" {
-				group = g.PreferredVersion.GroupVersion
+	}
+	for _, list := range lists {
+		for _, r := range list.APIResources {
+			if list.GroupVersion == "metrics.k8s.io/v1beta1" {
+				resources += fmt.Sprintf("%s %s %v, ", r.Name, r.Kind, r.Namespaced)
 			}
 		}
-		for _, list := range lists {
-			for _, r := range list.APIResources {
-				if list.GroupVersion == "metrics.k8s.io/v1beta1" {
-					resources += fmt.Sprintf("%s %s %v, ", r.Name, r.Kind, r.Namespaced)
-				}
-			}
-		}
-		if want := "nodes NodeMetrics false, pods PodMetrics true, "; group != "metrics.k8s.io/v1beta1" || resources != want {
-			t.Errorf("%s: group %q, resources %q, want %q", form, group, resources, want)
-		}
+	}
+	if want := "nodes NodeMetrics false, pods PodMetrics true, "; group != "metrics.k8s.io/v1beta1" || resources != want {
+		t.Errorf("group %q, resources %q, want %q", group, resources, want)
 	}
 }
