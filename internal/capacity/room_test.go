@@ -105,9 +105,7 @@ func measure(t *testing.T, nodes map[string][]string, bindings ...*workv1alpha2.
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, synced, listed := m.Load(); !synced {
-			<-listed
-		}
+		<-m.Load()
 	}
 	return w
 }

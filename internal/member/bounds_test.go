@@ -393,8 +393,7 @@ func TestPodWithTroubleCountsTwice(t *testing.T) {
 						Ready: state.Running != nil}}}})
 			}
 			_, m, _ := joined(t, s, member.Options{})
-			_, _, _, listed := m.Load()
-			<-listed
+			<-m.Load()
 			return m.Kept()
 		}
 		runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}

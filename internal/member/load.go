@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
-	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
@@ -26,30 +25,14 @@ type load struct {
 	synced chan struct{} // closed when nodes and pods were listed
 }
 
-// Load returns the member's nodes, sorted by name, and the sums of its pods' requests. The first call starts to watch
-// both. Until they are listed, synced is false; listed is closed when they are.
-func (m *Member) Load() (nodes []membership.Node, sums membership.Load, synced bool, listed <-chan struct{}) {
+// Load starts to watch the nodes, pods and quotas of the member at its first call. The channel is closed when nodes and
+// pods were listed.
+func (m *Member) Load() (listed <-chan struct{}) {
 	l := m.load.Load()
 	if l == nil {
 		l = m.followLoad()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.bothListed() {
-		return nil, nil, false, l.synced
-	}
-	sums = membership.Load{}
-	if waiting := l.state.PendingRequests().List(); len(waiting) > 0 {
-		sums[""] = waiting
-	}
-	l.state.Nodes(func(n *capacity.Node, requested capacity.Amounts) {
-		nodes = append(nodes, membership.Node{Name: n.Name, Ready: n.Ready, Schedulable: !n.Unschedulable,
-			Allocatable: n.Allocatable.List()})
-		if taken := requested.List(); len(taken) > 0 {
-			sums[n.Name] = taken
-		}
-	})
-	return nodes, sums, true, l.synced
+	return l.synced
 }
 
 // Capacity calls use with the capacity of the member, to read it or to change what is expected there; use must not

@@ -27,6 +27,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/test/kit/membertest"
 )
@@ -855,21 +856,26 @@ func TestLoadSumsLivePods(t *testing.T) {
 		s.Put(pod("ended", "n", corev1.PodSucceeded))
 		_, m, _ := joined(t, s, member.Options{})
 
-		_, _, synced, listed := m.Load()
-		if !synced {
-			<-listed
+		<-m.Load()
+		cpus := func() (nodes, running, waiting int64) {
+			if !m.Capacity(func(c *capacity.ClusterState) {
+				waiting = c.PendingRequests()[corev1.ResourceCPU]
+				c.Nodes(func(_ *capacity.Node, requested capacity.Amounts) {
+					nodes, running = nodes+1, running+requested[corev1.ResourceCPU]
+				})
+			}) {
+				t.Error("nodes and pods were listed, but there is no capacity")
+			}
+			return nodes, running, waiting
 		}
-		nodes, load, synced, _ := m.Load()
-		cpu := load["n"][corev1.ResourceCPU]
-		if !synced || len(nodes) != 1 || cpu.String() != "2" {
-			t.Fatalf("got %d nodes and %s CPUs (synced %t), want 1 and 2", len(nodes), cpu.String(), synced)
+		if nodes, running, _ := cpus(); nodes != 1 || running != 2000 {
+			t.Fatalf("got %d nodes and %dm CPUs, want 1 and 2000m", nodes, running)
 		}
 		s.Put(pod("b", "n", corev1.PodFailed))
 		s.Put(pod("waits", "", corev1.PodPending))
 		eventually(t, "b no longer counts and waits does", func() bool {
-			_, load, _, _ := m.Load()
-			cpu, waiting := load["n"][corev1.ResourceCPU], load[""][corev1.ResourceCPU]
-			return cpu.String() == "1" && waiting.String() == "1"
+			_, running, waiting := cpus()
+			return running == 1000 && waiting == 1000
 		})
 	})
 }

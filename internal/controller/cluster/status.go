@@ -18,6 +18,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/member"
@@ -324,19 +325,16 @@ func (c *collector) compareVersions(status *clusterv1alpha1.ClusterStatus) {
 // the list. It also keeps them, with a reason, if the new sums are too large for a status.
 func (c *collector) collectLoad(ctx context.Context, m *member.Member, models []clusterv1alpha1.ResourceModel,
 	status *clusterv1alpha1.ClusterStatus) (more <-chan struct{}, why string) {
-	nodes, load, synced, listed := m.Load()
-	if !synced {
-		select {
-		case <-listed:
-		case <-c.Clock.After(firstLoad):
-			return listed, ""
-		case <-ctx.Done():
-			return nil, ""
-		}
-		nodes, load, _, _ = m.Load()
+	listed := m.Load()
+	select {
+	case <-listed:
+	case <-c.Clock.After(firstLoad):
+		return listed, ""
+	case <-ctx.Done():
+		return nil, ""
 	}
-	status.NodeSummary = membership.Nodes(nodes)
-	summary := membership.Resources(nodes, load, models)
+	var summary *clusterv1alpha1.ResourceSummary
+	m.Capacity(func(m *capacity.ClusterState) { status.NodeSummary, summary = membership.Resources(m, models) })
 	if why = membership.Crowded(summary); why == "" {
 		status.ResourceSummary = summary
 	}

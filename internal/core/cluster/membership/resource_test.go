@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 )
 
 func list(cpu, memory, pods string) corev1.ResourceList {
@@ -24,8 +25,22 @@ func list(cpu, memory, pods string) corev1.ResourceList {
 	return l
 }
 
-func node(name string, allocatable corev1.ResourceList) Node {
-	return Node{Name: name, Ready: true, Schedulable: true, Allocatable: allocatable}
+func node(name string, allocatable corev1.ResourceList) capacity.Node {
+	return capacity.Node{Name: name, Ready: true, Allocatable: capacity.AmountsOf(allocatable)}
+}
+
+// stateOf returns the state of a cluster with these nodes and, per node, a pod with these requests.
+func stateOf(nodes []capacity.Node, pods map[string]corev1.ResourceList) *capacity.ClusterState {
+	m := capacity.NewClusterState()
+	m.ReplaceNodes(nodes)
+	for name, requests := range pods {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: name, Containers: []corev1.Container{{
+			Resources: corev1.ResourceRequirements{Requests: requests}}}}}
+		pod.Namespace, pod.Name = "default", "on-"+name
+		kept, _ := capacity.PodOf(pod)
+		m.SetPod(kept)
+	}
+	return m
 }
 
 // models has grades of 0–2, 2–4 and 4 or more CPUs with 0–8, 8–16 and 16 or more Gi.
@@ -51,29 +66,29 @@ func counts(s *clusterv1alpha1.ResourceSummary) map[uint]int {
 
 func TestResourcesCountOnlySchedulableNodes(t *testing.T) {
 	cordoned := node("cordoned", list("8", "32Gi", "110"))
-	cordoned.Schedulable = false
+	cordoned.Unschedulable = true
 	broken := node("broken", list("8", "32Gi", "110"))
 	broken.Ready = false
-	load := Load{"good": list("2", "2Gi", "2"), "broken": list("4", "1Gi", "1"), "": list("250m", "", "1")}
-	nodes := []Node{node("good", list("4", "16Gi", "110")), cordoned, broken}
-	got := Resources(nodes, load, nil)
+	nodes := []capacity.Node{node("good", list("4", "16Gi", "110")), cordoned, broken}
+	count, got := Resources(stateOf(nodes, map[string]corev1.ResourceList{"good": list("2", "2Gi", ""),
+		"broken": list("4", "1Gi", ""), "": list("250m", "", "")}), nil)
 	want := &clusterv1alpha1.ResourceSummary{
 		Allocatable: list("4", "16Gi", "110"),
-		Allocated:   list("2", "2Gi", "2"),
+		Allocated:   list("2", "2Gi", "1"),
 		Allocating:  list("250m", "", "1"),
 	}
 	if !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if s := Nodes(nodes); s.TotalNum != 3 || s.ReadyNum != 2 {
-		t.Errorf("counted %d nodes, %d ready; want 3 and 2: a cordoned node is ready", s.TotalNum, s.ReadyNum)
+	if count.TotalNum != 3 || count.ReadyNum != 2 {
+		t.Errorf("counted %d nodes, %d ready; want 3 and 2: a cordoned node is ready", count.TotalNum, count.ReadyNum)
 	}
 }
 
 func TestModelingsCountNodesByScarcestResource(t *testing.T) {
-	load := Load{"full": list("", "", "110"), "busy": list("7", "1Gi", "1")}
-	nodes := []Node{
-		node("full", list("8", "32Gi", "110")),   // no slot for a pod: counted nowhere, and does not hide the rest
+	pods := map[string]corev1.ResourceList{"full": list("1", "", ""), "busy": list("7", "1Gi", "")}
+	nodes := []capacity.Node{
+		node("full", list("8", "32Gi", "1")),     // no slot for a pod: counted nowhere, and does not hide the rest
 		node("big", list("8", "32Gi", "110")),    // grade 2
 		node("lean", list("8", "8Gi", "110")),    // grade 1, by memory
 		node("busy", list("8", "32Gi", "110")),   // grade 0, by what is left of its CPUs
@@ -81,7 +96,8 @@ func TestModelingsCountNodesByScarcestResource(t *testing.T) {
 		node("exact", list("2", "8Gi", "110")),   // a minimum belongs to its grade
 		node("below", list("1999m", "8Gi", "3")), // a maximum does not
 	}
-	got := counts(Resources(nodes, load, models()))
+	_, summary := Resources(stateOf(nodes, pods), models())
+	got := counts(summary)
 	if want := map[uint]int{0: 2, 1: 2, 2: 2}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("nodes per grade are %v, want %v", got, want)
 	}
