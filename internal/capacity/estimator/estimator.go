@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -68,7 +69,7 @@ func New(o Options) (*Estimators, error) {
 	return &Estimators{options: o, addresses: addresses, remotes: map[string]*remote{},
 		dial: []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig(),
 			grpc.WithMaxHeaderListSize(headerLimit),
-			grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(answerLimit))}}, nil
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerLimit))}}, nil
 }
 
 // MaxAvailableReplicas returns how many more replicas with these requirements fit in a cluster. nil means no
@@ -117,14 +118,16 @@ func (e *Estimators) call(ctx context.Context, cluster, method string, request [
 	}
 	limited, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
-	in, out := frame(request), frame(nil)
+	// A message without fields keeps all fields as they are on the wire.
+	var in, out emptypb.Empty
+	in.ProtoReflect().SetUnknown(request)
 	err = conn.Invoke(limited, method, &in, &out)
 	// A caller that gave up is no failure of the estimator.
 	r.done(conn, e.options.Clock.Now(), status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil)
 	if err != nil {
 		return 0, err
 	}
-	return answer(out)
+	return answer(out.ProtoReflect().GetUnknown())
 }
 
 func (e *Estimators) remote(cluster string) (*remote, error) {

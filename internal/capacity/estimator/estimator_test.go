@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -302,14 +304,13 @@ func TestHostileEstimatorResponseIsLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.ForceServerCodec(codec{}),
-		grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
-			in, out := frame(nil), frame(make([]byte, answerLimit+1))
-			if err := s.RecvMsg(&in); err != nil {
-				return err
-			}
-			return s.SendMsg(&out)
-		}))
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		var in emptypb.Empty
+		if err := s.RecvMsg(&in); err != nil {
+			return err
+		}
+		return s.SendMsg(wrapperspb.Bytes(make([]byte, answerLimit+1)))
+	}))
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	o := options(nil)

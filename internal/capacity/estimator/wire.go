@@ -23,31 +23,6 @@ const (
 // Kubernetes types are encoded as messages up to release 1.18 and as bytes in separate fields from 1.18 on. The wire
 // types are the same, so requests contain both, and each release reads its own.
 
-// frame is an encoded message. codec passes it through.
-type frame []byte
-
-// codec registers under the name of the protocol buffers codec.
-type codec struct{}
-
-func (codec) Name() string { return "proto" }
-
-func (codec) Marshal(v any) ([]byte, error) {
-	f, ok := v.(*frame)
-	if !ok {
-		return nil, fmt.Errorf("encode %T: not a frame", v)
-	}
-	return *f, nil
-}
-
-func (codec) Unmarshal(data []byte, v any) error {
-	f, ok := v.(*frame)
-	if !ok {
-		return fmt.Errorf("decode %T: not a frame", v)
-	}
-	*f = slices.Clone(data)
-	return nil
-}
-
 // message builds an encoded message. Empty fields are omitted. Maps are sorted by key, so that equal requests have
 // equal bytes.
 type message struct {
@@ -123,36 +98,24 @@ func nodeClaim(claim *workv1alpha2.NodeClaim) (m message) {
 	return m
 }
 
-// requirements encodes requirements. nil means a pod without requests.
-func requirements(r *workv1alpha2.ReplicaRequirements) (m message) {
-	if r == nil {
-		return m
+// requirements encodes what a replica or component requires. The texts are its fields from 3 on.
+func requirements(claim *workv1alpha2.NodeClaim, requests corev1.ResourceList, requestsAsBytes protowire.Number,
+	texts ...string) (m message) {
+	if claim != nil {
+		m.nested(1, nodeClaim(claim))
 	}
-	if r.NodeClaim != nil {
-		m.nested(1, nodeClaim(r.NodeClaim))
+	m.resources(2, requestsAsBytes, requests)
+	for i, text := range texts {
+		m.text(protowire.Number(3+i), text)
 	}
-	m.resources(2, 5, r.ResourceRequest)
-	m.text(3, r.Namespace)
-	m.text(4, r.PriorityClassName)
-	return m
-}
-
-func componentRequirements(r *workv1alpha2.ComponentReplicaRequirements) (m message) {
-	if r == nil {
-		return m
-	}
-	if r.NodeClaim != nil {
-		m.nested(1, nodeClaim(r.NodeClaim))
-	}
-	m.resources(2, 4, r.ResourceRequest)
-	m.text(3, r.PriorityClassName)
 	return m
 }
 
 func replicasRequest(cluster string, r *workv1alpha2.ReplicaRequirements) ([]byte, error) {
 	var m message
 	m.text(1, cluster)
-	m.nested(2, requirements(r))
+	r = cmp.Or(r, &workv1alpha2.ReplicaRequirements{}) // nil is a pod without requests
+	m.nested(2, requirements(r.NodeClaim, r.ResourceRequest, 5, r.Namespace, r.PriorityClassName))
 	return m.bytes, m.err
 }
 
@@ -163,7 +126,8 @@ func setsRequest(cluster, namespace string, components []workv1alpha2.Component)
 		c := &components[i]
 		var component message
 		component.text(1, c.Name)
-		component.nested(2, componentRequirements(c.ReplicaRequirements))
+		r := cmp.Or(c.ReplicaRequirements, &workv1alpha2.ComponentReplicaRequirements{})
+		component.nested(2, requirements(r.NodeClaim, r.ResourceRequest, 4, r.PriorityClassName))
 		component.number(3, int64(c.Replicas))
 		m.nested(2, component)
 	}
