@@ -74,6 +74,35 @@ func (a Amounts) addUpTo(requests []request, times int64) {
 	}
 }
 
+// Fit returns how many times all parts fit, at most math.MaxInt32. An absent resource has no room, but pod slots and
+// host ports limit the result only if they are counted.
+func (a Amounts) Fit(parts []Part) int32 {
+	set, most := Amounts{}, int64(math.MaxInt32)
+	for _, p := range parts {
+		set.addUpTo(p.Need.requests, p.Replicas)
+	}
+	for name, n := range set {
+		free, counted := a[name]
+		if n > 0 && (counted || name != corev1.ResourcePods && !strings.HasPrefix(string(name), portPrefix)) {
+			most = min(most, max(0, free)/n)
+		}
+	}
+	return int32(most)
+}
+
+// Return adds the requests of all parts, several times, to those amounts that are counted. A negative number subtracts.
+func (a Amounts) Return(parts []Part, times int64) {
+	for _, p := range parts {
+		for _, r := range p.Need.requests {
+			if _, counted := a[r.name]; counted {
+				// The bound keeps sums over many workloads from overflowing.
+				pods := p.Replicas * times
+				a[r.name] += min(r.amount, math.MaxInt64>>10/max(1, pods, -pods)) * pods
+			}
+		}
+	}
+}
+
 // canonical returns a shared string for the names that every pod has, which saves memory.
 func canonical(name corev1.ResourceName) corev1.ResourceName {
 	if i := slices.Index(everyPod, name); i >= 0 {

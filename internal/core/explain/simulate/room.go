@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -122,35 +120,16 @@ func (r rooms) capacityFor(b workv1alpha2.Binding) schedule.Capacity {
 	var parts []capacity.Part
 	var sets bool
 	var likeness string
-	requests, each := capacity.Amounts{}, int64(0) // of all pods in one cluster, or of a replica
-	for _, p := range requestsOf(spec) {
-		each += p.replicas
-		for name, n := range p.need {
-			requests[name] += times(n, p.replicas)
-		}
-	}
 	return func(cluster string) (int32, bool) {
+		if parts == nil {
+			parts, sets = capacity.Parts(b)
+			likeness = capacity.Likeness(spec.ReplicaRequirements, capacity.SpreadOfBinding(b).Ports)
+		}
 		if m := r.member(cluster); m != nil && m.HasNodes() {
-			if parts == nil {
-				parts, sets = capacity.Parts(b)
-				likeness = capacity.Likeness(spec.ReplicaRequirements, capacity.SpreadOfBinding(b).Ports)
-			}
 			return m.Room(parts, sets, likeness), true
 		}
 		free, known := r.free[cluster]
-		if !known {
-			return 0, false
-		}
-		n := int64(math.MaxInt32)
-		if pods, limited := free[corev1.ResourcePods]; limited {
-			n = min(n, pods/max(1, each))
-		}
-		for name, amount := range requests {
-			if amount > 0 {
-				n = min(n, free[name]/amount)
-			}
-		}
-		return int32(max(0, n)), true
+		return free.Fit(parts), known
 	}
 }
 
@@ -196,60 +175,18 @@ func (r rooms) move(was, is workv1alpha2.Binding, rewritten bool) {
 	}
 }
 
-// part is a number of pods with equal requests.
-type part struct {
-	need     capacity.Amounts
-	replicas int64
-}
-
-// requestsOf returns the components of a binding; without any, one replica.
-func requestsOf(spec *workv1alpha2.ResourceBindingSpec) (parts []part) {
-	if len(spec.Components) == 0 {
-		one := part{replicas: 1}
-		if r := spec.ReplicaRequirements; r != nil {
-			one.need = capacity.AmountsOf(r.ResourceRequest)
-		}
-		return []part{one}
-	}
-	for _, c := range spec.Components {
-		p := part{replicas: int64(c.Replicas)}
-		if r := c.ReplicaRequirements; r != nil {
-			p.need = capacity.AmountsOf(r.ResourceRequest)
-		}
-		parts = append(parts, p)
-	}
-	return parts
-}
-
-// times returns the amount of several pods, with a bound that keeps sums of amounts from overflowing.
-func times(amount, pods int64) int64 { return min(amount, math.MaxInt64>>10/max(1, pods)) * pods }
-
 // account adds the requests of a binding to the free capacity by summary, or subtracts them.
 func (r rooms) account(b workv1alpha2.Binding, sign int64) {
 	if b == nil || len(b.BindingSpec().Clusters) == 0 || len(r.free) == 0 {
 		return
 	}
 	// Each target has all components, or its replicas.
-	spec := b.BindingSpec()
-	parts := requestsOf(spec)
-	for _, t := range spec.Clusters {
-		free, known := r.free[t.Name]
-		if !known {
-			continue
+	parts, sets := capacity.Parts(b)
+	for _, t := range b.BindingSpec().Clusters {
+		if sets {
+			t.Replicas = 1
 		}
-		for _, p := range parts {
-			if len(spec.Components) == 0 {
-				p.replicas = int64(t.Replicas)
-			}
-			if _, counted := free[corev1.ResourcePods]; counted {
-				free[corev1.ResourcePods] += sign * p.replicas
-			}
-			for name, each := range p.need {
-				if _, counted := free[name]; counted {
-					free[name] += sign * times(each, p.replicas)
-				}
-			}
-		}
+		r.free[t.Name].Return(parts, sign*int64(t.Replicas))
 	}
 }
 
