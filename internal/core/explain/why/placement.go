@@ -440,8 +440,8 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 				shares[i] = schedule.Share{Name: c.Cluster.Name, Weight: 1}
 			}
 		}
-		return append([]string{fmt.Sprintf("divide: %d replicas by static weights %s", spec.Replicas, weights(shares))},
-			seats(spec, shares)...)
+		return []string{fmt.Sprintf("divide: %d replicas by static weights %s", spec.Replicas,
+			weights(spec.Replicas, shares))}
 	}
 	return e.byRoom(b, result)
 }
@@ -514,47 +514,18 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 	return append(steps, fmt.Sprintf("divide: all %d stay where they are", placed))
 }
 
-// shownSeats is the maximal number of replicas that are listed individually.
-const shownSeats = 24
-
-// seats lists which cluster gets which replica, by Webster's method. With one more replica no cluster loses one, so
-// each replica goes to the cluster that differs between two divisions.
-func seats(spec *workv1alpha2.ResourceBindingSpec, shares []schedule.Share) []string {
-	if len(shares) < 2 || spec.Replicas == 0 {
-		return nil
+// weights formats static weights and, of several clusters, the exact shares of the replicas.
+func weights(replicas int32, shares []schedule.Share) string {
+	var total int64
+	for _, s := range shares {
+		total += s.Weight
 	}
-	if spec.Replicas > shownSeats {
-		var total int64
-		for _, s := range shares {
-			total += s.Weight
-		}
-		var parts []string
-		for _, s := range shares {
-			parts = append(parts, fmt.Sprintf("%s %.2f", s.Name, float64(spec.Replicas)*float64(s.Weight)/float64(total)))
-		}
-		return []string{"divide: exact shares " + strings.Join(parts, ", ") + "; rounded by Webster's method"}
-	}
-	var order []string
-	last := make([]int32, len(shares))
-	for n := int32(1); n <= spec.Replicas; n++ {
-		now := slices.Clone(shares)
-		schedule.Apportion(n, now, spec.Resource.UID)
-		for i := range now {
-			if now[i].Seats > last[i] {
-				order = append(order, now[i].Name)
-			}
-			last[i] = now[i].Seats
-		}
-	}
-	return []string{"divide: one after the other to the largest weight/(2·replicas+1): " + strings.Join(order, " ")}
-}
-
-func weights(shares []schedule.Share) string {
 	var parts []string
 	for _, s := range shares {
-		parts = append(parts, fmt.Sprintf("%s %d", s.Name, s.Weight))
+		parts = append(parts, fmt.Sprintf("%s %d (share %.2f)", s.Name, s.Weight,
+			float64(replicas)*float64(s.Weight)/float64(total)))
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", ") + ", rounded by Webster's method"
 }
 
 // targets formats clusters: "m1:3 m2:2", or "m1 m2" for a workload without replicas.
