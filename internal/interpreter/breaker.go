@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -119,45 +120,22 @@ func exhausting(err error) bool {
 
 // guarded wraps the tier of customizations with a breaker per script.
 type guarded struct {
-	tier interface {
-		interpret.Versioned
-		interpret.Namer
-		interpret.Besider
-	}
+	interpret.Tier
 	breakers *breakers
-	hooks    sync.Map // schema.GroupVersionKind → *interpret.Hooks, which may be nil
 }
 
-// SourceNames implements interpret.Namer.
-func (g *guarded) SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
-	return g.tier.SourceNames(kind, operation)
-}
-
-// Besides implements interpret.Besider.
-func (g *guarded) Besides(kind schema.GroupVersionKind,
-	operation configv1alpha1.InterpreterOperation) []interpret.Besides {
-	return g.tier.Besides(kind, operation)
-}
-
-// Hooks implements interpret.Tier.
-func (g *guarded) Hooks(kind schema.GroupKind) *interpret.Hooks {
-	return g.HooksOf(kind.WithVersion(""))
-}
-
-// HooksOf implements interpret.Versioned.
-func (g *guarded) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
-	if g.tier.Hooks(kind.GroupKind()) == nil {
-		return nil // most kinds have no customization
+// Find implements interpret.Tier.
+func (g guarded) Find(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) interpret.Implementation {
+	found := g.Tier.Find(kind, operation)
+	if evaluate := found.Evaluate; evaluate != nil {
+		found.Evaluate = func(ctx context.Context, in interpret.Inputs) (out interpret.Outputs, err error) {
+			err = g.breakers.get(scriptKey{kind.GroupKind(), operation}).call(time.Now, exhausting, func() (err error) {
+				out, err = evaluate(ctx, in)
+				return err
+			})
+			return out, err
+		}
 	}
-	if known, ok := g.hooks.Load(kind); ok {
-		return known.(*interpret.Hooks)
-	}
-	h := g.tier.HooksOf(kind)
-	if h != nil {
-		h = h.Around(func(operation configv1alpha1.InterpreterOperation, call func() error) error {
-			return g.breakers.get(scriptKey{kind.GroupKind(), operation}).call(time.Now, exhausting, call)
-		})
-	}
-	g.hooks.Store(kind, h)
-	return h
+	return found
 }

@@ -180,9 +180,8 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	i.slow.reset(concerns)
 	i.recorded.ForgetIf(func(answered) bool { return true })
 	convert := known.convert(i.options.Convert)
-	i.customizations.set(&guarded{tier: customization.New(rics,
-		customization.Options{Schema: known.schema(i.options.Schema), Convert: convert, Below: tiers.Below()}),
-		breakers: &i.slow})
+	i.customizations.set(guarded{customization.New(rics,
+		customization.Options{Schema: known.schema(i.options.Schema), Convert: convert, Below: tiers.Below()}), &i.slow})
 	i.webhooks.set(webhook.New(hooks, webhook.Options{Call: i.client.call, NewID: func() types.UID {
 		return types.UID(uuid.NewString())
 	}, Convert: convert, Unchanged: i.unchanged}))
@@ -193,25 +192,32 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	return nil
 }
 
-// live is a tier that can be replaced.
+// live is a tier that can be replaced, with what it found so far.
 type live struct {
-	tier atomic.Pointer[interpret.Tier]
+	current atomic.Pointer[remembered]
 }
 
-func (l *live) set(t interpret.Tier) { l.tier.Store(&t) }
-
-// Hooks implements interpret.Tier.
-func (l *live) Hooks(kind schema.GroupKind) *interpret.Hooks { return (*l.tier.Load()).Hooks(kind) }
-
-// HooksOf implements interpret.Versioned.
-func (l *live) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
-	return interpret.HooksOf(*l.tier.Load(), kind)
+type remembered struct {
+	interpret.Tier
+	found sync.Map // question → interpret.Implementation
 }
 
-// SourceNames implements interpret.Namer.
-func (l *live) SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
-	if n, ok := (*l.tier.Load()).(interpret.Namer); ok {
-		return n.SourceNames(kind, operation)
+// question identifies an operation for objects of a kind in a version.
+type question struct {
+	schema.GroupVersionKind
+	operation configv1alpha1.InterpreterOperation
+}
+
+func (l *live) set(t interpret.Tier) { l.current.Store(&remembered{Tier: t}) }
+
+// Find implements interpret.Tier.
+func (l *live) Find(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) interpret.Implementation {
+	current, key := l.current.Load(), question{kind, operation}
+	if found, ok := current.found.Load(key); ok {
+		return found.(interpret.Implementation)
 	}
-	return nil
+	found := current.Tier.Find(kind, operation)
+	current.found.Store(key, found)
+	return found
 }

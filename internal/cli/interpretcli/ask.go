@@ -78,8 +78,8 @@ func (q question) check(desired, observed, replicas string) error {
 var errNotAnswered = errors.New("no interpreter implements this operation for the kind")
 
 // answer runs the operation. The question must have passed check. The answer shares no memory with it.
-func (q question) answer(ctx context.Context, h *interpret.Hooks) ([]part, error) {
-	evaluate := h.Evaluate(q.operation)
+func (q question) answer(ctx context.Context, tier interpret.Tier) ([]part, error) {
+	evaluate := tier.Find(q.object().GroupVersionKind(), q.operation).Evaluate
 	if evaluate == nil {
 		return nil, errNotAnswered
 	}

@@ -131,16 +131,15 @@ type caseResult struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// run runs all cases. hooks returns the implementation of an operation for a kind in a version.
-func (f *caseFile) run(ctx context.Context,
-	hooks func(*unstructured.Unstructured, configv1alpha1.InterpreterOperation) *interpret.Hooks) ([]caseResult, error) {
+// run runs all cases.
+func (f *caseFile) run(ctx context.Context, tier interpret.Tier) ([]caseResult, error) {
 	results := make([]caseResult, 0, len(f.Cases))
 	for _, c := range f.Cases {
 		q, err := f.question(c)
 		if err != nil {
 			return nil, err
 		}
-		answer, err := q.answer(ctx, hooks(q.object(), c.Operation))
+		answer, err := q.answer(ctx, tier)
 		failure, err := c.judge(q, answer, err)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)

@@ -6,10 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
@@ -21,11 +18,6 @@ object:
   spec: {replicas: 3}
 cases:
 `
-
-// builtins answer from the kinds in Go.
-func builtins(obj *unstructured.Unstructured, _ configv1alpha1.InterpreterOperation) *interpret.Hooks {
-	return builtin.Tier().Hooks(obj.GroupVersionKind().GroupKind())
-}
 
 func TestCaseReportsDifference(t *testing.T) {
 	for name, c := range map[string]struct{ cases, want string }{
@@ -83,7 +75,7 @@ func TestCaseReportsDifference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			results, err := f.run(context.Background(), builtins)
+			results, err := f.run(context.Background(), builtin.Tier())
 			if err != nil || len(results) != 1 {
 				t.Fatalf("%d results of one case, %v", len(results), err)
 			}

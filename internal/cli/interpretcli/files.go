@@ -200,7 +200,7 @@ func customizationsOf(all []customizationFile, kind schema.GroupKind) []customiz
 }
 
 // tierOf returns an interpreter with the customizations; below handles the operations that they do not define.
-func tierOf(all []customizationFile, set *schemas.Set, below []interpret.Tier) interpret.Tier {
+func tierOf(all []customizationFile, set *schemas.Set, below interpret.Tiers) interpret.Tier {
 	return customization.New(objectsOf(all), customization.Options{Schema: schemaOf(set), Convert: tiers.Convert,
 		Below: below})
 }

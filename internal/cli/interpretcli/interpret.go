@@ -19,7 +19,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/object/text"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
@@ -240,7 +239,7 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 			text.Fprintf(cmd.ErrOrStderr(), "Warning: %s: %s\n", p.Customization(), w)
 		}
 	})
-	answer, err := q.answer(ctx, interpret.HooksOf(tierOf(of, set, nil), gvk))
+	answer, err := q.answer(ctx, tierOf(of, set, nil))
 	if err == errNotAnswered {
 		return fmt.Errorf("no customization in the files defines %s for %s", q.operation, obj.GetKind())
 	}

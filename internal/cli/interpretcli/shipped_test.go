@@ -59,7 +59,6 @@ func TestShippedScriptsHaveNoFindings(t *testing.T) {
 // A script is given what an API server lets through, and more: nothing in it may be taken for granted.
 func TestShippedScriptsAcceptMissingFields(t *testing.T) {
 	for kind, operations := range shippedOperations(t) {
-		hooks := shipped.Tier().Hooks(kind.GroupKind())
 		for _, content := range []map[string]any{
 			{},
 			{"spec": map[string]any{}, "status": map[string]any{}},
@@ -76,7 +75,7 @@ func TestShippedScriptsAcceptMissingFields(t *testing.T) {
 				if operation == configv1alpha1.InterpreterOperationRetain {
 					q.observed = q.desired
 				}
-				_, err := q.answer(context.Background(), hooks)
+				_, err := q.answer(context.Background(), shipped.Tier())
 				var fault *script.Error
 				if errors.As(err, &fault) && fault.Reason != script.BadResult {
 					t.Errorf("%s of %v: %v", operation, object, err)
@@ -84,6 +83,18 @@ func TestShippedScriptsAcceptMissingFields(t *testing.T) {
 			}
 		}
 	}
+}
+
+// asking is a tier that notes what is asked.
+type asking struct {
+	interpret.Tier
+	asked map[string]bool
+}
+
+func (a asking) Find(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) interpret.Implementation {
+	a.asked[kind.GroupKind().String()+" "+string(operation)] = true
+	return a.Tier.Find(kind, operation)
 }
 
 func TestShippedScriptsPassTheirCases(t *testing.T) {
@@ -102,11 +113,7 @@ func TestShippedScriptsPassTheirCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			hooks := func(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) *interpret.Hooks {
-				asked[obj.GroupVersionKind().GroupKind().String()+" "+string(operation)] = true
-				return shipped.Tier().Hooks(obj.GroupVersionKind().GroupKind())
-			}
-			results, err := f.run(context.Background(), hooks)
+			results, err := f.run(context.Background(), asking{shipped.Tier(), asked})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,10 +190,10 @@ func TestShippedScriptsAcceptAnyStatus(t *testing.T) {
 				return
 			}
 			var fault *script.Error
-			_, err := q.answer(context.Background(), shipped.Tier().Hooks(q.object().GroupVersionKind().GroupKind()))
+			_, err := q.answer(context.Background(), shipped.Tier())
 			for again := 0; again < 5 && errors.As(err, &fault) && fault.Reason == script.DeadlineExceeded; again++ {
 				// A machine that is busy with something else is slow now and then; a loop without an end is so each time.
-				_, err = q.answer(context.Background(), shipped.Tier().Hooks(q.object().GroupVersionKind().GroupKind()))
+				_, err = q.answer(context.Background(), shipped.Tier())
 			}
 			if !errors.As(err, &fault) || fault.Reason == script.BadResult {
 				return

@@ -9,10 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -152,17 +150,9 @@ func runCases(ctx context.Context, s source, set *schemas.Set, warnings io.Write
 		if len(of) == 0 {
 			return nil, fmt.Errorf("customization: there is no ResourceInterpreterCustomization in %s", file)
 		}
-		all = append([]interpret.Tier{tierOf(of, set, tiers.Below())}, all...)
+		all = append(interpret.Tiers{tierOf(of, set, tiers.Below())}, all...)
 	}
-	return f.run(ctx, func(obj *unstructured.Unstructured,
-		operation configv1alpha1.InterpreterOperation) *interpret.Hooks {
-		for _, tier := range all {
-			if h := interpret.HooksOf(tier, obj.GroupVersionKind()); h.Implements(operation) {
-				return h
-			}
-		}
-		return nil
-	})
+	return f.run(ctx, all)
 }
 
 func printTested(out io.Writer, all []tested, verbose bool) {

@@ -145,7 +145,7 @@ func (t trial) mistakes(ctx context.Context) []string {
 			found = append(found, "leaves out observedGeneration, so the template has none")
 		}
 	case configv1alpha1.InterpreterOperationAggregateStatus:
-		aggregate := builtin.Tier().Hooks(full.GroupVersionKind().GroupKind()).Evaluate(t.operation)
+		aggregate := builtin.Tier().Find(full.GroupVersionKind(), t.operation).Evaluate
 		in := interpret.Inputs{Object: withValue(t.sample(false, 1), map[string]any{}, "status"), Items: reports(full)}
 		own := ask(in).Status
 		if aggregate == nil || len(own) == 0 {

@@ -23,8 +23,7 @@ func TestFieldLeftToTheMemberStaysUntilTheTemplateChanges(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		rules := &configv1alpha1.CustomizationRules{
 			Retention: &configv1alpha1.RetentionRule{JSONPaths: []string{".data.value"}}}
-		w := newWorld(t, Options{Interpreter: interpret.New(
-			interpret.Kinds{membertest.ConfigMap.GroupKind(): jsonpath.Hooks(rules)})})
+		w := newWorld(t, Options{Interpreter: interpret.New(jsonpath.Hooks(rules))})
 		u := manifest(membertest.ConfigMap, "shop", "template's")
 		work := w.work(u)
 		w.applied(work)

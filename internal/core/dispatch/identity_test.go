@@ -14,6 +14,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -43,8 +44,9 @@ type anything struct {
 	revise, retain, aggregate func(*unstructured.Unstructured) *unstructured.Unstructured
 }
 
-func (a anything) Hooks(schema.GroupKind) *interpret.Hooks {
-	return &interpret.Hooks{
+func (a anything) Find(_ schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) interpret.Implementation {
+	hooks := &interpret.Hooks{
 		Revise: func(_ context.Context, obj *unstructured.Unstructured, _ int32) (*unstructured.Unstructured, error) {
 			return a.revise(obj.DeepCopy()), nil
 		},
@@ -56,6 +58,7 @@ func (a anything) Hooks(schema.GroupKind) *interpret.Hooks {
 			return a.aggregate(template.DeepCopy()), nil
 		},
 	}
+	return interpret.Implementation{Evaluate: hooks.Evaluate(operation)}
 }
 
 const divided = "replicas: 5\nplacement: {replicaScheduling: {replicaSchedulingType: Divided}}\nclusters: [{name: eu, replicas: 5}]"

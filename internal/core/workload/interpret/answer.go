@@ -12,17 +12,6 @@ type Source struct {
 	Tier Tier
 }
 
-// Namer is a Tier that knows the sources of its answers.
-type Namer interface {
-	// SourceNames returns the names of the objects that implement the operation for the kind; nil if there are none.
-	SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string
-}
-
-// Besider is a Tier that knows which objects would answer for another version, or without the first one.
-type Besider interface {
-	Besides(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []Besides
-}
-
 // Besides is another object that implements an operation, for a version of the kind.
 type Besides struct {
 	Version string `json:"version"`
@@ -41,19 +30,31 @@ type Answer struct {
 	Besides []Besides `json:"besides,omitempty"`
 }
 
-// operations lists all operations in the order in which an object passes through them.
+// operations lists all operations in the order in which an object passes through them: what they do, for errors, and
+// what holds if no tier implements them.
 var operations = []struct {
-	operation configv1alpha1.InterpreterOperation
-	otherwise string
+	operation        configv1alpha1.InterpreterOperation
+	doing, otherwise string
 }{
-	{configv1alpha1.InterpreterOperationInterpretReplica, "no replicas to divide"},
-	{configv1alpha1.InterpreterOperationInterpretComponent, "no components"},
-	{configv1alpha1.InterpreterOperationReviseReplica, "unchanged in each cluster"},
-	{configv1alpha1.InterpreterOperationRetain, "fields that the template sets come from the template, all others from the member"},
-	{configv1alpha1.InterpreterOperationInterpretStatus, "the status as a whole"},
-	{configv1alpha1.InterpreterOperationAggregateStatus, "the template's status is not changed"},
-	{configv1alpha1.InterpreterOperationInterpretHealth, "healthy once applied"},
-	{configv1alpha1.InterpreterOperationInterpretDependency, "no dependencies"},
+	{configv1alpha1.InterpreterOperationInterpretReplica, "read replicas", "no replicas to divide"},
+	{configv1alpha1.InterpreterOperationInterpretComponent, "read components", "no components"},
+	{configv1alpha1.InterpreterOperationReviseReplica, "revise replicas", "unchanged in each cluster"},
+	{configv1alpha1.InterpreterOperationRetain, "retain member values",
+		"fields that the template sets come from the template, all others from the member"},
+	{configv1alpha1.InterpreterOperationInterpretStatus, "reflect status", "the status as a whole"},
+	{configv1alpha1.InterpreterOperationAggregateStatus, "aggregate status",
+		"the template's status is not changed"},
+	{configv1alpha1.InterpreterOperationInterpretHealth, "interpret health", "healthy once applied"},
+	{configv1alpha1.InterpreterOperationInterpretDependency, "find dependencies", "no dependencies"},
+}
+
+func doing(operation configv1alpha1.InterpreterOperation) string {
+	for _, o := range operations {
+		if o.operation == operation {
+			return o.doing
+		}
+	}
+	return string(operation)
 }
 
 // Explain returns what implements each operation for a kind, with sources in order of precedence, as in New.
@@ -62,17 +63,12 @@ func Explain(kind schema.GroupVersionKind, sources []Source) []Answer {
 	for _, o := range operations {
 		a := Answer{Operation: o.operation, Default: o.otherwise}
 		for _, s := range sources {
-			if b, ok := s.Tier.(Besider); ok {
-				a.Besides = append(a.Besides, b.Besides(kind, o.operation)...)
-			}
-			h := HooksOf(s.Tier, kind)
-			if !h.Implements(o.operation) {
+			found := s.Tier.Find(kind, o.operation)
+			a.Besides = append(a.Besides, found.Besides...)
+			if found.Evaluate == nil {
 				continue
 			}
-			a.Tier, a.Default = s.Name, ""
-			if n, ok := s.Tier.(Namer); ok {
-				a.By = n.SourceNames(kind, o.operation)
-			}
+			a.Tier, a.By, a.Default = s.Name, found.By, ""
 			break
 		}
 		all = append(all, a)

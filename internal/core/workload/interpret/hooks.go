@@ -42,11 +42,6 @@ type Outputs struct {
 // Evaluate runs an operation.
 type Evaluate func(context.Context, Inputs) (Outputs, error)
 
-// Implements reports whether the hooks implement an operation; nil implements none.
-func (h *Hooks) Implements(operation configv1alpha1.InterpreterOperation) bool {
-	return h.Evaluate(operation) != nil
-}
-
 // Evaluate returns an operation in the form that all operations have; nil if the hooks do not implement it.
 func (h *Hooks) Evaluate(operation configv1alpha1.InterpreterOperation) Evaluate {
 	switch {
@@ -93,88 +88,4 @@ func (h *Hooks) Evaluate(operation configv1alpha1.InterpreterOperation) Evaluate
 		}
 	}
 	return nil
-}
-
-// HooksBy returns the hooks of the operations for which by does not return nil; nil if there are none.
-func HooksBy(by func(configv1alpha1.InterpreterOperation) Evaluate) *Hooks {
-	h, some := &Hooks{}, false
-	of := func(operation configv1alpha1.InterpreterOperation) (evaluate Evaluate, ok bool) {
-		evaluate = by(operation)
-		some = some || evaluate != nil
-		return evaluate, evaluate != nil
-	}
-	if evaluate, ok := of(configv1alpha1.InterpreterOperationInterpretReplica); ok {
-		h.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
-			error) {
-			out, err := evaluate(ctx, Inputs{Object: obj})
-			return out.Replicas, out.Requirements, err
-		}
-	}
-	if evaluate, ok := of(configv1alpha1.InterpreterOperationInterpretComponent); ok {
-		h.Components = func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
-			out, err := evaluate(ctx, Inputs{Object: obj})
-			return out.Components, err
-		}
-	}
-	if evaluate, ok := of(configv1alpha1.InterpreterOperationReviseReplica); ok {
-		h.Revise = func(ctx context.Context, obj *unstructured.Unstructured, n int32) (*unstructured.Unstructured, error) {
-			out, err := evaluate(ctx, Inputs{Object: obj, Replicas: n})
-			return out.Object, err
-		}
-	}
-	if evaluate, ok := of(configv1alpha1.InterpreterOperationRetain); ok {
-		h.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
-			error) {
-			out, err := evaluate(ctx, Inputs{Object: desired, Observed: observed})
-			return out.Object, err
-		}
-	}
-	if evaluate, ok := of(configv1alpha1.InterpreterOperationInterpretStatus); ok {
-		h.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-			out, err := evaluate(ctx, Inputs{Object: observed})
-			return out.Status, err
-		}
-	}
-	if evaluate, ok := of(configv1alpha1.InterpreterOperationAggregateStatus); ok {
-		h.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			out, err := evaluate(ctx, Inputs{Object: template, Items: items})
-			return out.Object, err
-		}
-	}
-	if evaluate, ok := of(configv1alpha1.InterpreterOperationInterpretHealth); ok {
-		h.Health = func(ctx context.Context, observed *unstructured.Unstructured) (Health, error) {
-			out, err := evaluate(ctx, Inputs{Object: observed})
-			if err != nil {
-				return Unknown, err
-			}
-			return out.Health, nil
-		}
-	}
-	if evaluate, ok := of(configv1alpha1.InterpreterOperationInterpretDependency); ok {
-		h.Dependencies = func(ctx context.Context,
-			obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-			out, err := evaluate(ctx, Inputs{Object: obj})
-			return out.Dependencies, err
-		}
-	}
-	if !some {
-		return nil
-	}
-	return h
-}
-
-// Around returns hooks that pass each call to around, with its operation, and return the error of around. If around
-// does not call, the results are zero, and the health is Unknown.
-func (h *Hooks) Around(around func(operation configv1alpha1.InterpreterOperation, call func() error) error) *Hooks {
-	return HooksBy(func(operation configv1alpha1.InterpreterOperation) Evaluate {
-		evaluate := h.Evaluate(operation)
-		if evaluate == nil {
-			return nil
-		}
-		return func(ctx context.Context, in Inputs) (out Outputs, err error) {
-			err = around(operation, func() (err error) { out, err = evaluate(ctx, in); return err })
-			return out, err
-		}
-	})
 }

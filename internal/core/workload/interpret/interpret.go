@@ -93,67 +93,66 @@ type Hooks struct {
 		error)
 }
 
-// Tier is one source of interpretation. All versions of a kind mean the same.
+// Tier is one source of interpretation.
 type Tier interface {
-	// Hooks returns the hooks of the kind; nil if the tier does not know it.
-	Hooks(kind schema.GroupKind) *Hooks
+	// Find returns what implements an operation for objects of a kind.
+	Find(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) Implementation
 }
 
-// Versioned is a Tier whose hooks depend on the version of a kind.
-type Versioned interface {
-	Tier
-	// HooksOf is Hooks for one version.
-	HooksOf(kind schema.GroupVersionKind) *Hooks
+// Implementation is what a tier has for an operation of a kind.
+type Implementation struct {
+	// Evaluate is nil if the tier leaves the operation to the next one.
+	Evaluate Evaluate
+	// By are the names of the objects that implement the operation, if the tier has objects.
+	By []string
+	// Besides are further objects that implement the operation but are not used for this version, in order of precedence.
+	Besides []Besides
 }
 
-// HooksOf returns a tier's hooks for a version of a kind; nil if it does not know it.
-func HooksOf(t Tier, kind schema.GroupVersionKind) *Hooks {
-	if v, ok := t.(Versioned); ok {
-		return v.HooksOf(kind)
-	}
-	return t.Hooks(kind.GroupKind())
-}
-
-// Kinds is an immutable tier.
+// Kinds is an immutable tier. All versions of a kind mean the same.
 type Kinds map[schema.GroupKind]*Hooks
 
-// Hooks implements Tier.
-func (k Kinds) Hooks(kind schema.GroupKind) *Hooks { return k[kind] }
-
-// New returns an interpreter that uses, per operation, the first tier with a hook for the kind. The hub uses New(…,
-// builtin.Tier()).
-func New(tiers ...Tier) Interpreter { return cascade(tiers) }
-
-// cascade is immutable and needs no lock.
-type cascade []Tier
-
-// doing describes the operations for errors.
-var doing = map[configv1alpha1.InterpreterOperation]string{
-	configv1alpha1.InterpreterOperationInterpretReplica:    "read replicas",
-	configv1alpha1.InterpreterOperationInterpretComponent:  "read components",
-	configv1alpha1.InterpreterOperationReviseReplica:       "revise replicas",
-	configv1alpha1.InterpreterOperationRetain:              "retain member values",
-	configv1alpha1.InterpreterOperationInterpretStatus:     "reflect status",
-	configv1alpha1.InterpreterOperationAggregateStatus:     "aggregate status",
-	configv1alpha1.InterpreterOperationInterpretHealth:     "interpret health",
-	configv1alpha1.InterpreterOperationInterpretDependency: "find dependencies",
+// Find implements Tier.
+func (k Kinds) Find(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) Implementation {
+	return Implementation{Evaluate: k[kind.GroupKind()].Evaluate(operation)}
 }
 
-// find returns the operation of the first tier that implements it for the kind of obj; nil if none does.
-func (c cascade) find(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) Evaluate {
-	kind := obj.GroupVersionKind()
+// Operations is an immutable tier that implements operations for any kind.
+type Operations map[configv1alpha1.InterpreterOperation]Evaluate
+
+// Find implements Tier.
+func (o Operations) Find(_ schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) Implementation {
+	return Implementation{Evaluate: o[operation]}
+}
+
+// New returns an interpreter that uses, per operation, the first tier that implements it for the kind. The hub uses
+// New(…, builtin.Tier()).
+func New(tiers ...Tier) Interpreter { return Tiers(tiers) }
+
+// Tiers are asked in order. They are immutable and need no lock.
+type Tiers []Tier
+
+// Find implements Tier.
+func (c Tiers) Find(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) Implementation {
 	for _, t := range c {
-		if evaluate := HooksOf(t, kind).Evaluate(operation); evaluate != nil {
-			return evaluate
+		if found := t.Find(kind, operation); found.Evaluate != nil {
+			return found
 		}
 	}
-	return nil
+	return Implementation{}
+}
+
+// implements reports whether any tier implements an operation for the kind of obj.
+func (c Tiers) implements(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) bool {
+	return c.Find(obj.GroupVersionKind(), operation).Evaluate != nil
 }
 
 // evaluate runs an operation; ok is false if no tier implements it. The identity of an object must not change.
-func (c cascade) evaluate(ctx context.Context, operation configv1alpha1.InterpreterOperation,
+func (c Tiers) evaluate(ctx context.Context, operation configv1alpha1.InterpreterOperation,
 	in Inputs) (out Outputs, ok bool, err error) {
-	evaluate := c.find(in.Object, operation)
+	evaluate := c.Find(in.Object.GroupVersionKind(), operation).Evaluate
 	if evaluate == nil {
 		return out, false, nil
 	}
@@ -162,15 +161,15 @@ func (c cascade) evaluate(ctx context.Context, operation configv1alpha1.Interpre
 		err = identity.FromManifest(in.Object).Keeps(out.Object)
 	}
 	if err != nil {
-		return Outputs{}, true, &Error{Operation: operation, Cause: err, About: doing[operation] + " of " +
+		return Outputs{}, true, &Error{Operation: operation, Cause: err, About: doing(operation) + " of " +
 			text.Object(in.Object.GetKind(), in.Object.GetNamespace(), in.Object.GetName())}
 	}
 	return out, true, nil
 }
 
-func (c cascade) Replicas(ctx context.Context,
+func (c Tiers) Replicas(ctx context.Context,
 	obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, bool, error) {
-	if c.find(obj, configv1alpha1.InterpreterOperationInterpretReplica) == nil || c.indivisible(ctx, obj) {
+	if !c.implements(obj, configv1alpha1.InterpreterOperationInterpretReplica) || c.indivisible(ctx, obj) {
 		return 0, nil, false, nil
 	}
 	out, ok, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretReplica, Inputs{Object: obj})
@@ -179,36 +178,36 @@ func (c cascade) Replicas(ctx context.Context,
 
 // indivisible reports whether obj has several components, or some that cannot be read, and the number of its replicas
 // cannot be set. The requirements of one replica would not describe them.
-func (c cascade) indivisible(ctx context.Context, obj *unstructured.Unstructured) bool {
-	if c.find(obj, configv1alpha1.InterpreterOperationReviseReplica) != nil {
+func (c Tiers) indivisible(ctx context.Context, obj *unstructured.Unstructured) bool {
+	if c.implements(obj, configv1alpha1.InterpreterOperationReviseReplica) {
 		return false
 	}
 	components, err := c.Components(ctx, obj)
 	return err != nil || len(components) > 1
 }
 
-func (c cascade) Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+func (c Tiers) Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
 	out, _, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretComponent, Inputs{Object: obj})
 	return out.Components, err
 }
 
-func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured,
+func (c Tiers) Revise(ctx context.Context, obj *unstructured.Unstructured,
 	replicas int32) (*unstructured.Unstructured, error) {
 	return c.change(ctx, configv1alpha1.InterpreterOperationReviseReplica, Inputs{Object: obj, Replicas: replicas})
 }
 
-func (c cascade) Retain(ctx context.Context, desired,
+func (c Tiers) Retain(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return c.change(ctx, configv1alpha1.InterpreterOperationRetain, Inputs{Object: desired, Observed: observed})
 }
 
-func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructured,
+func (c Tiers) Aggregate(ctx context.Context, template *unstructured.Unstructured,
 	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	return c.change(ctx, configv1alpha1.InterpreterOperationAggregateStatus, Inputs{Object: template, Items: items})
 }
 
 // change runs an operation that changes the object.
-func (c cascade) change(ctx context.Context, operation configv1alpha1.InterpreterOperation,
+func (c Tiers) change(ctx context.Context, operation configv1alpha1.InterpreterOperation,
 	in Inputs) (*unstructured.Unstructured, error) {
 	out, ok, err := c.evaluate(ctx, operation, in)
 	if !ok {
@@ -217,7 +216,7 @@ func (c cascade) change(ctx context.Context, operation configv1alpha1.Interprete
 	return out.Object, err
 }
 
-func (c cascade) Reflect(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
+func (c Tiers) Reflect(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
 	out, ok, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretStatus, Inputs{Object: observed})
 	if !ok {
 		return WholeStatus(observed), nil
@@ -225,7 +224,7 @@ func (c cascade) Reflect(ctx context.Context, observed *unstructured.Unstructure
 	return out.Status, err
 }
 
-func (c cascade) Health(ctx context.Context, observed *unstructured.Unstructured) (Health, error) {
+func (c Tiers) Health(ctx context.Context, observed *unstructured.Unstructured) (Health, error) {
 	out, ok, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretHealth, Inputs{Object: observed})
 	switch {
 	case !ok:
@@ -236,7 +235,7 @@ func (c cascade) Health(ctx context.Context, observed *unstructured.Unstructured
 	return out.Health, nil
 }
 
-func (c cascade) Dependencies(ctx context.Context,
+func (c Tiers) Dependencies(ctx context.Context,
 	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	out, _, err := c.evaluate(ctx, configv1alpha1.InterpreterOperationInterpretDependency, Inputs{Object: obj})
 	return out.Dependencies, err

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -20,18 +21,26 @@ import (
 // controllers set by convention, such as Ready, and copies them to the template. It comes last.
 func Standard(others ...interpret.Tier) interpret.Tier { return standard(others) }
 
-type standard []interpret.Tier
+type standard interpret.Tiers
 
-// Hooks implements interpret.Tier.
-func (s standard) Hooks(kind schema.GroupKind) *interpret.Hooks {
-	if hubWritesStatus(kind.Group) || slices.ContainsFunc(s, func(t interpret.Tier) bool {
-		h := t.Hooks(kind)
-		return h != nil && (h.Health != nil || h.Reflect != nil || h.Aggregate != nil)
-	}) {
-		return nil
+var standardHooks = interpret.Hooks{Health: standardHealth, Reflect: reflectStandard,
+	Aggregate: ofReports(aggregateStandard)}
+
+// Find implements interpret.Tier.
+func (s standard) Find(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) interpret.Implementation {
+	if hubWritesStatus(kind.Group) || slices.ContainsFunc(statusOperations,
+		func(o configv1alpha1.InterpreterOperation) bool {
+			return interpret.Tiers(s).Find(kind, o).Evaluate != nil
+		}) {
+		return interpret.Implementation{}
 	}
-	return &interpret.Hooks{Health: standardHealth, Reflect: reflectStandard, Aggregate: ofReports(aggregateStandard)}
+	return interpret.Implementation{Evaluate: standardHooks.Evaluate(operation)}
 }
+
+// statusOperations are about the status: a kind for which another tier implements one of them is known.
+var statusOperations = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth,
+	configv1alpha1.InterpreterOperationInterpretStatus, configv1alpha1.InterpreterOperationAggregateStatus}
 
 // hubWritesStatus reports whether the statuses of a group's objects on the hub are the hub's own: those of Kubernetes'
 // kinds, and of the hub's.

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/jsonpath"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
@@ -28,29 +26,23 @@ type Options struct {
 	Schema  func(schema.GroupVersionKind) *script.Schema
 	Convert interpret.Convert
 	// Below are the tiers that complete the answers of customizations.
-	Below []interpret.Tier
+	Below interpret.Tiers
 }
 
 // Tier implements operations with customizations. It is immutable.
 type Tier struct {
-	kinds  map[schema.GroupKind]*kind
-	schema func(schema.GroupVersionKind) *script.Schema
+	Options
+	kinds map[schema.GroupKind]*kind
 }
 
-// rule is one customization: its name, its version and its hooks.
+// rule is one customization: its name, its version and what it implements.
 type rule struct {
 	name, version string
-	hooks         *interpret.Hooks
+	operations    interpret.Operations
 }
 
-// kind has all customizations of a kind. rules are sorted by name.
-type kind struct {
-	rules []rule
-	hooks *interpret.Hooks
-	// real are the rules for known versions, with their hooks, which are nil if there are none.
-	real      []rule
-	realHooks *interpret.Hooks
-}
+// kind has all customizations of a kind. rules are sorted by name. real are those for known versions.
+type kind struct{ rules, real []rule }
 
 // New returns the tier of all customizations, in any order. Those of a kind are merged in order of name: for each
 // operation the first one for the object's version is used, or else the first one to whose version the object can be
@@ -65,7 +57,7 @@ func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tie
 	slices.SortFunc(sorted, func(a, b *configv1alpha1.ResourceInterpreterCustomization) int {
 		return cmp.Compare(a.Name, b.Name)
 	})
-	t := &Tier{kinds: map[schema.GroupKind]*kind{}, schema: o.Schema}
+	t := &Tier{Options: o, kinds: map[schema.GroupKind]*kind{}}
 	for _, c := range sorted {
 		gvk := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
 		if gvk.Version == "" {
@@ -76,20 +68,10 @@ func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tie
 			k = &kind{}
 			t.kinds[gvk.GroupKind()] = k
 		}
-		r := rule{name: c.Name, version: gvk.Version, hooks: hooksOf(c, gvk, o)}
+		r := rule{name: c.Name, version: gvk.Version, operations: t.operationsOf(c, gvk)}
 		k.rules = append(k.rules, r)
 		if t.heardOf(gvk) {
 			k.real = append(k.real, r)
-		}
-	}
-	for gk, k := range t.kinds {
-		k.hooks = complete(merged(k.rules, o.Convert), below(gk, o.Below))
-		switch len(k.real) {
-		case len(k.rules):
-			k.realHooks = k.hooks
-		case 0:
-		default:
-			k.realHooks = complete(merged(k.real, o.Convert), below(gk, o.Below))
 		}
 	}
 	return t
@@ -97,179 +79,105 @@ func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tie
 
 // heardOf reports whether the fields of a version are known.
 func (t *Tier) heardOf(gvk schema.GroupVersionKind) bool {
-	return t.schema != nil && t.schema(gvk) != nil
+	return t.Schema != nil && t.Schema(gvk) != nil
 }
 
-// Hooks implements interpret.Tier.
-func (t *Tier) Hooks(gk schema.GroupKind) *interpret.Hooks {
-	if k := t.kinds[gk]; k != nil {
-		return k.hooks
-	}
-	return nil
-}
-
-// HooksOf implements interpret.Versioned.
-func (t *Tier) HooksOf(gvk schema.GroupVersionKind) *interpret.Hooks {
-	k := t.kinds[gvk.GroupKind()]
-	switch {
-	case k == nil:
-		return nil
-	case k.hooks != k.realHooks && t.heardOf(gvk):
-		return k.realHooks
-	}
-	return k.hooks
-}
-
-// rulesOf returns the rules that apply to objects in a version.
-func (t *Tier) rulesOf(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []rule {
-	k := t.kinds[gvk.GroupKind()]
-	switch {
-	case k == nil:
-		return nil
-	case t.heardOf(gvk):
-		return answering(k.real, operation)
-	}
-	return answering(k.rules, operation)
-}
-
-// SourceNames implements interpret.Namer.
-func (t *Tier) SourceNames(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
-	rules := t.rulesOf(gvk, operation)
-	if at := slices.IndexFunc(rules, func(r rule) bool { return r.version == gvk.Version }); at > 0 {
-		rules = slices.Concat(rules[at:at+1], rules[:at], rules[at+1:])
-	}
-	var names []string
-	for _, r := range rules {
-		if r.version == rules[0].version {
-			names = append(names, r.name)
-		}
-	}
-	if operation != configv1alpha1.InterpreterOperationInterpretDependency && len(names) > 1 {
-		names = names[:1]
-	}
-	return names
-}
-
-// Besides implements interpret.Besider.
-func (t *Tier) Besides(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []interpret.Besides {
+// Find implements interpret.Tier.
+func (t *Tier) Find(gvk schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) (found interpret.Implementation) {
 	k := t.kinds[gvk.GroupKind()]
 	if k == nil {
-		return nil
+		return found
 	}
-	by := t.SourceNames(gvk, operation)
-	var all []interpret.Besides
-	for _, r := range answering(k.rules, operation) {
-		if !slices.Contains(by, r.name) {
-			all = append(all, interpret.Besides{Version: r.version, By: r.name})
+	all := answering(k.rules, operation)
+	c := choices{operation, all, t.Convert}
+	if len(k.real) < len(k.rules) && t.heardOf(gvk) {
+		c.rules = answering(k.real, operation)
+	}
+	if len(c.rules) > 0 {
+		found.By = c.names(gvk.Version)
+		found.Evaluate = t.complete(gvk, operation, c.evaluate)
+	}
+	for _, r := range all {
+		if !slices.Contains(found.By, r.name) {
+			found.Besides = append(found.Besides, interpret.Besides{Version: r.version, By: r.name})
+		}
+	}
+	return found
+}
+
+// operationsOf returns the operations of one customization, by script or by path.
+func (t *Tier) operationsOf(c *configv1alpha1.ResourceInterpreterCustomization,
+	gvk schema.GroupVersionKind) interpret.Operations {
+	var known *script.Schema
+	if t.Schema != nil {
+		known = t.Schema(gvk)
+	}
+	// A script that does not compile reports the error when it is called.
+	all, _ := script.Hooks(c.Name, c.Spec.Customizations, known)
+	for operation, evaluate := range jsonpath.Hooks(&c.Spec.Customizations) {
+		if all[operation] == nil {
+			all[operation] = func(ctx context.Context, in interpret.Inputs) (interpret.Outputs, error) {
+				out, err := evaluate(ctx, in)
+				if err != nil {
+					err = fmt.Errorf("customization %q, %s: %w", c.Name, operation, err)
+				}
+				return out, err
+			}
 		}
 	}
 	return all
 }
 
-// hooksOf returns the hooks of one customization, by script or by path.
-func hooksOf(c *configv1alpha1.ResourceInterpreterCustomization, gvk schema.GroupVersionKind,
-	o Options) *interpret.Hooks {
-	var known *script.Schema
-	if o.Schema != nil {
-		known = o.Schema(gvk)
-	}
-	// The hook of a script that does not compile reports the error.
-	scripts, _ := script.Hooks(c.Name, c.Spec.Customizations, known)
-	paths := named(c.Name, jsonpath.Hooks(&c.Spec.Customizations))
-	return first(scripts, paths)
-}
-
-// named adds the customization's name to errors of paths, as scripts do.
-func named(name string, h *interpret.Hooks) *interpret.Hooks {
-	return h.Around(func(operation configv1alpha1.InterpreterOperation, call func() error) error {
-		if err := call(); err != nil {
-			return fmt.Errorf("customization %q, %s: %w", name, operation, err)
-		}
-		return nil
-	})
-}
-
-// first implements each operation with the first of the hooks that has it; nil without hooks.
-func first(all ...*interpret.Hooks) *interpret.Hooks {
-	var out *interpret.Hooks
-	for _, h := range all {
-		if h == nil {
-			continue
-		}
-		if out == nil {
-			out = &interpret.Hooks{}
-		}
-		to, from := reflect.ValueOf(out).Elem(), reflect.ValueOf(h).Elem()
-		for i := range to.NumField() {
-			if to.Field(i).IsNil() {
-				to.Field(i).Set(from.Field(i))
-			}
-		}
-	}
-	return out
-}
-
-func below(gk schema.GroupKind, tiers []interpret.Tier) *interpret.Hooks {
-	all := make([]*interpret.Hooks, len(tiers))
-	for i, t := range tiers {
-		all[i] = t.Hooks(gk)
-	}
-	return first(all...)
-}
-
 // complete adds requirements and status fields that a customization omits, from the tiers below. The customization gets
 // the template with the status that these tiers aggregated, so that fields that it does not set are current.
-func complete(h, below *interpret.Hooks) *interpret.Hooks {
-	if h == nil {
-		return nil
-	}
-	out := *h
-	if h.Replicas != nil {
-		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
-			error) {
-			n, req, err := h.Replicas(ctx, obj)
-			if err != nil || req != nil {
-				return n, req, err
+func (t *Tier) complete(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation,
+	evaluate interpret.Evaluate) interpret.Evaluate {
+	below := t.Below.Find(gvk, operation).Evaluate
+	switch {
+	case operation == configv1alpha1.InterpreterOperationInterpretReplica:
+		return func(ctx context.Context, in interpret.Inputs) (interpret.Outputs, error) {
+			out, err := evaluate(ctx, in)
+			if err != nil || out.Requirements != nil {
+				return out, err
 			}
 			// An error of the tiers below means unknown requirements: the customization has answered.
-			if below != nil && below.Replicas != nil {
-				_, req, _ = below.Replicas(ctx, obj)
+			if below != nil {
+				completed, _ := below(ctx, in)
+				out.Requirements = completed.Requirements
 			} else {
-				req, _ = interpret.Requirements(obj)
+				out.Requirements, _ = interpret.Requirements(in.Object)
 			}
-			return n, req, nil
+			return out, nil
 		}
-	}
-	if h.Aggregate != nil && below != nil && below.Aggregate != nil {
-		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			base, err := below.Aggregate(ctx, template, items)
+	case operation == configv1alpha1.InterpreterOperationAggregateStatus && below != nil:
+		return func(ctx context.Context, in interpret.Inputs) (interpret.Outputs, error) {
+			base, err := below(ctx, in)
 			if err != nil {
-				return h.Aggregate(ctx, template, items)
+				return evaluate(ctx, in)
 			}
-			answer, err := h.Aggregate(ctx, base, items)
-			if err != nil {
-				return nil, err
+			in.Object = base.Object
+			out, err := evaluate(ctx, in)
+			status := interpret.WholeStatus(base.Object)
+			if err != nil || status == nil {
+				return out, err
 			}
-			reported, _ := answer.Object["status"].(map[string]any)
-			status := interpret.WholeStatus(base)
-			if status == nil {
-				return answer, nil
-			}
+			reported, _ := out.Object.Object["status"].(map[string]any)
 			for field, value := range reported {
 				status[field] = runtime.DeepCopyJSONValue(value)
 			}
-			return interpret.WithStatus(answer, status), nil
+			out.Object = interpret.WithStatus(out.Object, status)
+			return out, nil
 		}
 	}
-	return &out
+	return evaluate
 }
 
 // answering returns the rules that implement the operation, in order.
 func answering(all []rule, operation configv1alpha1.InterpreterOperation) []rule {
 	var rules []rule
 	for _, r := range all {
-		if r.hooks.Implements(operation) {
+		if r.operations[operation] != nil {
 			rules = append(rules, r)
 		}
 	}
@@ -319,18 +227,20 @@ func (c choices) convertTo(obj *unstructured.Unstructured, version string) (*uns
 	return converted, err
 }
 
-// merged combines the hooks of all rules.
-func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
-	return interpret.HooksBy(func(operation configv1alpha1.InterpreterOperation) interpret.Evaluate {
-		c := choices{operation, answering(all, operation), convert}
-		switch {
-		case len(c.rules) == 0:
-			return nil
-		case operation == configv1alpha1.InterpreterOperationInterpretDependency:
-			return c.join
+// names returns the names of the rules that answer for a version: one, except for dependencies, which are joined.
+func (c choices) names(version string) (names []string) {
+	if !slices.ContainsFunc(c.rules, func(r rule) bool { return r.version == version }) {
+		version = c.rules[0].version
+	}
+	for _, r := range c.rules {
+		if r.version == version {
+			names = append(names, r.name)
 		}
-		return c.evaluate
-	})
+	}
+	if c.operation != configv1alpha1.InterpreterOperationInterpretDependency {
+		return names[:1]
+	}
+	return names
 }
 
 // evaluate runs the operation of the rule for the object, in the rule's version.
@@ -338,6 +248,9 @@ func (c choices) evaluate(ctx context.Context, in interpret.Inputs) (out interpr
 	a, err := c.choose(in.Object)
 	if err != nil {
 		return out, err
+	}
+	if c.operation == configv1alpha1.InterpreterOperationInterpretDependency {
+		return c.join(ctx, a)
 	}
 	given := in
 	given.Object = a.obj
@@ -351,7 +264,7 @@ func (c choices) evaluate(ctx context.Context, in interpret.Inputs) (out interpr
 			return out, err
 		}
 	}
-	out, err = a.hooks.Evaluate(c.operation)(ctx, given)
+	out, err = a.operations[c.operation](ctx, given)
 	switch {
 	case err != nil || out.Object == nil:
 	case out.Object == a.obj:
@@ -363,20 +276,16 @@ func (c choices) evaluate(ctx context.Context, in interpret.Inputs) (out interpr
 }
 
 // join joins the dependencies of all rules in the version of the rule for the object.
-func (c choices) join(ctx context.Context, in interpret.Inputs) (out interpret.Outputs, err error) {
-	a, err := c.choose(in.Object)
-	if err != nil {
-		return out, err
-	}
+func (c choices) join(ctx context.Context, a asked) (out interpret.Outputs, err error) {
 	for _, r := range c.rules {
 		if r.version != a.version {
 			continue
 		}
-		deps, err := r.hooks.Dependencies(ctx, a.obj)
+		one, err := r.operations[c.operation](ctx, interpret.Inputs{Object: a.obj})
 		if err != nil {
 			return interpret.Outputs{}, err
 		}
-		out.Dependencies = append(out.Dependencies, deps...)
+		out.Dependencies = append(out.Dependencies, one.Dependencies...)
 	}
 	out.Dependencies = interpret.SortDependencies(out.Dependencies)
 	return out, nil

@@ -103,7 +103,7 @@ func TestDependenciesAreJoined(t *testing.T) {
 	}
 	gvk := kind.WithVersion("v1")
 	if diff := cmp.Diff([]string{"a", "b", "c"},
-		tier.SourceNames(gvk, configv1alpha1.InterpreterOperationInterpretDependency)); diff != "" {
+		tier.Find(gvk, configv1alpha1.InterpreterOperationInterpretDependency).By); diff != "" {
 		t.Errorf("who says them (-want +got):\n%s", diff)
 	}
 }
@@ -168,8 +168,7 @@ func TestCustomizationForOwnVersionWins(t *testing.T) {
 	expectHealth(t, i, shop(t, "v3", "status: {phase: Open}"), interpret.Unknown, `customization "a" is written for v1`,
 		`customization "b" is written for v2`)
 	for version, want := range map[string]string{"v1": "a", "v2": "b", "v3": "a"} {
-		if by := tier.SourceNames(kind.WithVersion(version),
-			configv1alpha1.InterpreterOperationInterpretHealth); len(by) != 1 ||
+		if by := tier.Find(kind.WithVersion(version), configv1alpha1.InterpreterOperationInterpretHealth).By; len(by) != 1 ||
 			by[0] != want {
 			t.Errorf("health of %s is answered by %v, want %s", version, by, want)
 		}
@@ -186,11 +185,11 @@ func TestCustomizationForUnknownVersionIsIgnored(t *testing.T) {
 	}}
 	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "typo", "v9", fine)}, o)
 	expectHealth(t, interpret.New(tier), shop(t, "v1", "status: {phase: Open}"), interpret.Healthy)
-	if by := tier.SourceNames(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth); by != nil {
+	if by := tier.Find(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth).By; by != nil {
 		t.Errorf("health is answered by %v", by)
 	}
 	if diff := cmp.Diff([]interpret.Besides{{Version: "v9", By: "typo"}},
-		tier.Besides(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth)); diff != "" {
+		tier.Find(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth).Besides); diff != "" {
 		t.Errorf("who would (-want +got):\n%s", diff)
 	}
 	expectHealth(t, interpret.New(tier), shop(t, "v9", "status: {phase: Open}"), interpret.Degraded)
@@ -214,10 +213,10 @@ func TestBesidesNamesUnusedCustomizations(t *testing.T) {
 		"v1": {"b", []interpret.Besides{{Version: "v2", By: "a"}, {Version: "v1", By: "c"}}},
 		"v2": {"a", []interpret.Besides{{Version: "v1", By: "b"}, {Version: "v1", By: "c"}}},
 	} {
-		if by := tier.SourceNames(kind.WithVersion(version), o); len(by) != 1 || by[0] != want.by {
+		if by := tier.Find(kind.WithVersion(version), o).By; len(by) != 1 || by[0] != want.by {
 			t.Errorf("%s is answered by %v, want %s", version, by, want.by)
 		}
-		if diff := cmp.Diff(want.besides, tier.Besides(kind.WithVersion(version), o)); diff != "" {
+		if diff := cmp.Diff(want.besides, tier.Find(kind.WithVersion(version), o).Besides); diff != "" {
 			t.Errorf("of %s, besides (-want +got):\n%s", version, diff)
 		}
 	}
@@ -252,7 +251,7 @@ func TestLowerTiersCompleteAnswers(t *testing.T) {
 	}}
 	i := interpret.New(customization.New([]*configv1alpha1.ResourceInterpreterCustomization{
 		ric(t, "a", "v1", `{replicaResource: {jsonPath: .spec.count}, statusAggregation: {jsonPaths: {sum: [.status.sold]}}}`),
-	}, customization.Options{Below: []interpret.Tier{below}}), below)
+	}, customization.Options{Below: interpret.Tiers{below}}), below)
 	n, req, _, err := i.Replicas(t.Context(), shop(t, "v1", "spec: {count: 3}"))
 	if err != nil || n != 3 || req == nil || req.Namespace != "from-below" {
 		t.Errorf("%d of %v, %v", n, req, err)

@@ -6,78 +6,55 @@ import (
 	"fmt"
 	"math"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Hooks returns the operations with a path in the rules; those with a script or nothing are nil. A path that admission
+// Hooks returns the operations with a path in the rules, without those with a script or nothing. A path that admission
 // would reject makes only its own operation fail.
-func Hooks(rules *configv1alpha1.CustomizationRules) *interpret.Hooks {
-	h := &interpret.Hooks{}
-	if r := rules.ReplicaResource; r != nil && r.JSONPath != "" {
-		path, bad := one(r.JSONPath)
-		h.Replicas = func(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
-			error) {
-			if bad != nil {
-				return 0, nil, bad
+func Hooks(rules *configv1alpha1.CustomizationRules) interpret.Operations {
+	all := interpret.Operations{}
+	// add adds an operation; bad is why its paths cannot be read.
+	add := func(operation configv1alpha1.InterpreterOperation, bad error,
+		evaluate func(in interpret.Inputs, out *interpret.Outputs) error) {
+		all[operation] = func(_ context.Context, in interpret.Inputs) (out interpret.Outputs, err error) {
+			if err = bad; err == nil {
+				err = evaluate(in, &out)
 			}
-			return replicas(path, obj)
+			return out, err
 		}
 	}
-	if r := rules.ReplicaRevision; r != nil && r.JSONPath != "" {
-		path, bad := one(r.JSONPath)
-		h.Revise = func(_ context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured,
-			error) {
-			if bad != nil {
-				return nil, bad
-			}
-			revised := obj.DeepCopy()
-			return revised, path.set(revised.Object, int64(replicas))
+	addPath := func(operation configv1alpha1.InterpreterOperation, r *configv1alpha1.OperationRule,
+		evaluate func(path Path, in interpret.Inputs, out *interpret.Outputs) error) {
+		if r != nil && r.JSONPath != "" {
+			path, bad := one(r.JSONPath)
+			add(operation, bad, func(in interpret.Inputs, out *interpret.Outputs) error { return evaluate(path, in, out) })
 		}
 	}
-	if r := rules.StatusReflection; r != nil && r.JSONPath != "" {
-		path, bad := one(r.JSONPath)
-		h.Reflect = func(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-			if bad != nil {
-				return nil, bad
-			}
-			return reflected(path, observed)
-		}
-	}
-	if r := rules.HealthInterpretation; r != nil && r.JSONPath != "" {
-		path, bad := one(r.JSONPath)
-		expected := r.Expected
-		h.Health = func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			if bad != nil {
-				return interpret.Unknown, bad
-			}
-			return health(path, expected, observed)
-		}
+	addPath(configv1alpha1.InterpreterOperationInterpretReplica, rules.ReplicaResource, replicas)
+	addPath(configv1alpha1.InterpreterOperationReviseReplica, rules.ReplicaRevision, revised)
+	addPath(configv1alpha1.InterpreterOperationInterpretStatus, rules.StatusReflection, reflected)
+	if r := rules.HealthInterpretation; r != nil {
+		addPath(configv1alpha1.InterpreterOperationInterpretHealth, &r.OperationRule, health(r.Expected))
 	}
 	if texts := retained(rules.Retention); len(texts) > 0 {
 		paths, bad := several(texts)
-		h.Retain = func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			if bad != nil {
-				return nil, bad
-			}
-			return Retain(paths, desired, observed)
-		}
+		add(configv1alpha1.InterpreterOperationRetain, bad,
+			func(in interpret.Inputs, out *interpret.Outputs) (err error) {
+				out.Object, err = Retain(paths, in.Object, in.Observed)
+				return err
+			})
 	}
 	if r := rules.StatusAggregation; r != nil && r.JSONPaths != nil {
 		f, bad := newFold(r.JSONPaths)
-		h.Aggregate = func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			if bad != nil {
-				return nil, bad
-			}
-			return f.aggregate(template, items)
-		}
+		add(configv1alpha1.InterpreterOperationAggregateStatus, bad,
+			func(in interpret.Inputs, out *interpret.Outputs) (err error) {
+				out.Object, err = f.aggregate(in.Object, in.Items)
+				return err
+			})
 	}
-	return h
+	return all
 }
 
 // retained returns the paths of a retention rule, from either of its fields.
@@ -112,42 +89,49 @@ func several(texts []string) ([]Path, error) {
 
 // replicas reads the field; the default is one, as for Kubernetes workloads. Requirements come from the pod template if
 // it is in the usual place.
-func replicas(path Path, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
-	v, found, err := path.get(obj.Object)
+func replicas(path Path, in interpret.Inputs, out *interpret.Outputs) error {
+	v, found, err := path.get(in.Object.Object)
 	if err != nil {
-		return 0, nil, err
+		return err
 	}
 	n := int64(1)
 	if found {
 		var ok bool
 		if n, ok = fields.Whole(v); !ok || n < 0 || n > math.MaxInt32 {
-			return 0, nil, fmt.Errorf("%s %s, where a number of replicas is required: a whole number from 0 to %d", path,
+			return fmt.Errorf("%s %s, where a number of replicas is required: a whole number from 0 to %d", path,
 				describe(v), math.MaxInt32)
 		}
 	}
-	req, err := interpret.Requirements(obj)
-	return int32(n), req, err
+	out.Replicas = int32(n)
+	out.Requirements, err = interpret.Requirements(in.Object)
+	return err
+}
+
+func revised(path Path, in interpret.Inputs, out *interpret.Outputs) error {
+	out.Object = in.Object.DeepCopy()
+	return path.set(out.Object.Object, int64(in.Replicas))
 }
 
 // reflected returns the status, or a status with only the one field.
-func reflected(path Path, observed *unstructured.Unstructured) (map[string]any, error) {
-	v, found, err := path.get(observed.Object)
+func reflected(path Path, in interpret.Inputs, out *interpret.Outputs) error {
+	v, found, err := path.get(in.Object.Object)
 	if err != nil || !found {
-		return nil, err
+		return err
 	}
 	if path.Root() {
 		status, ok := v.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("%s %s, where an object is required", path, describe(v))
+			return fmt.Errorf("%s %s, where an object is required", path, describe(v))
 		}
-		return copied(status).(map[string]any), nil
+		out.Status = copied(status).(map[string]any)
+		return nil
 	}
 	only := map[string]any{}
-	if err := path.skeleton(observed.Object, only, copied(v)); err != nil {
-		return nil, err
+	if err := path.skeleton(in.Object.Object, only, copied(v)); err != nil {
+		return err
 	}
-	status, _ := only["status"].(map[string]any)
-	return status, nil
+	out.Status, _ = only["status"].(map[string]any)
+	return nil
 }
 
 // skeleton writes value at the path into an empty object. Lists on the way come from the original, as short as
@@ -168,18 +152,19 @@ func (p Path) skeleton(original, object map[string]any, value any) error {
 }
 
 // health compares the field with its value in a healthy object. A missing field means unknown.
-func health(path Path, expected string, observed *unstructured.Unstructured) (interpret.Health, error) {
-	v, found, err := path.get(observed.Object)
-	if err != nil {
-		return interpret.Unknown, err
+func health(expected string) func(path Path, in interpret.Inputs, out *interpret.Outputs) error {
+	return func(path Path, in interpret.Inputs, out *interpret.Outputs) error {
+		v, found, err := path.get(in.Object.Object)
+		switch {
+		case !found:
+			out.Health = interpret.Progressing
+		case text(v) == expected:
+			out.Health = interpret.Healthy
+		default:
+			out.Health = interpret.Degraded
+		}
+		return err
 	}
-	if !found {
-		return interpret.Progressing, nil
-	}
-	if text(v) == expected {
-		return interpret.Healthy, nil
-	}
-	return interpret.Degraded, nil
 }
 
 // text writes a value as in YAML: strings without quotes, others as JSON.

@@ -27,7 +27,7 @@ func interpreter(t *testing.T, rules string) interpret.Interpreter {
 	if err := yaml.UnmarshalStrict([]byte(rules), r); err != nil {
 		t.Fatal(err)
 	}
-	return interpret.New(interpret.Kinds{kind: jsonpath.Hooks(r)})
+	return interpret.New(jsonpath.Hooks(r))
 }
 
 // shop returns an object of the kind, with integers as an API server has them.
@@ -345,17 +345,17 @@ func FuzzPaths(f *testing.F) {
 		if json.Unmarshal([]byte(object), &content) != nil || content == nil {
 			return
 		}
-		h := jsonpath.Hooks(&configv1alpha1.CustomizationRules{
+		i := interpret.New(jsonpath.Hooks(&configv1alpha1.CustomizationRules{
 			ReplicaRevision: &configv1alpha1.OperationRule{JSONPath: path},
 			ReplicaResource: &configv1alpha1.OperationRule{JSONPath: path},
 			Retention:       &configv1alpha1.RetentionRule{JSONPaths: []string{path}},
-		})
+		}))
 		obj := &unstructured.Unstructured{Object: content}
-		revised, err := h.Revise(t.Context(), obj, 5)
+		revised, err := i.Revise(t.Context(), obj, 5)
 		if err != nil {
 			return
 		}
-		if n, _, err := h.Replicas(t.Context(), revised); err != nil || n != 5 {
+		if n, _, _, err := i.Replicas(t.Context(), revised); err != nil || n != 5 {
 			t.Errorf("after writing 5 to %s it reads %d, %v", path, n, err)
 		}
 	})

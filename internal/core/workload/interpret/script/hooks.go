@@ -27,19 +27,19 @@ func Scripts(rules configv1alpha1.CustomizationRules) []Script {
 	return all
 }
 
-// Hooks returns the operations with scripts in rules; nil if there are none. name is the customization's, for messages.
+// Hooks returns the operations with scripts in rules. name is the customization's, for messages.
 // schema is that of the kind in the customization's version, nil if unknown.
 //
 // A script that does not compile makes only its own operation fail with the *Error. err joins these errors; see Errors.
-func Hooks(name string, rules configv1alpha1.CustomizationRules, schema *Schema) (*interpret.Hooks, error) {
-	evaluate := map[configv1alpha1.InterpreterOperation]interpret.Evaluate{}
+func Hooks(name string, rules configv1alpha1.CustomizationRules, schema *Schema) (interpret.Operations, error) {
+	all := interpret.Operations{}
 	var faults []error
 	for _, s := range Scripts(rules) {
 		p, err := Compile(name, s.Operation, s.Source, schema)
 		if err != nil {
 			faults = append(faults, err)
 		}
-		evaluate[s.Operation] = func(ctx context.Context, in interpret.Inputs) (interpret.Outputs, error) {
+		all[s.Operation] = func(ctx context.Context, in interpret.Inputs) (interpret.Outputs, error) {
 			if err != nil {
 				return interpret.Outputs{}, err
 			}
@@ -53,9 +53,7 @@ func Hooks(name string, rules configv1alpha1.CustomizationRules, schema *Schema)
 			return out.Outputs, nil
 		}
 	}
-	return interpret.HooksBy(func(operation configv1alpha1.InterpreterOperation) interpret.Evaluate {
-		return evaluate[operation]
-	}), errors.Join(faults...)
+	return all, errors.Join(faults...)
 }
 
 type listener struct{}

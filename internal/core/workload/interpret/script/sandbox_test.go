@@ -180,20 +180,20 @@ func TestInvalidScriptFailsOnlyItsOperation(t *testing.T) {
 		faults[0].Reason != Syntax || faults[1].Operation != dependenciesOp || faults[1].Reason != NoFunction {
 		t.Errorf("got %v, want the faults of two scripts", err)
 	}
-	if hooks.Revise != nil || hooks.Retain != nil || hooks.Aggregate != nil || hooks.Components != nil {
+	if len(hooks) != 4 {
 		t.Error("operations without scripts have hooks")
 	}
-	ctx, web := context.Background(), cloneSet(t)
-	if n, req, err := hooks.Replicas(ctx, web); n != 5 || req != nil || err != nil {
+	ctx, web, i := context.Background(), cloneSet(t), interpret.New(hooks)
+	if n, req, _, err := i.Replicas(ctx, web); n != 5 || req != nil || err != nil {
 		t.Errorf("got %d, %v, %v; want 5", n, req, err)
 	}
-	if h, err := hooks.Health(ctx, web); h != interpret.Unknown || len(Errors(err)) != 1 {
+	if h, err := i.Health(ctx, web); h != interpret.Unknown || len(Errors(err)) != 1 {
 		t.Errorf("got %s, %v; want the fault of the script", h, err)
 	}
-	if _, err := hooks.Dependencies(ctx, web); len(Errors(err)) != 1 {
+	if _, err := i.Dependencies(ctx, web); len(Errors(err)) != 1 {
 		t.Errorf("got %v, want the fault of the script", err)
 	}
-	if _, err := hooks.Reflect(ctx, web); err == nil ||
+	if _, err := i.Reflect(ctx, web); err == nil ||
 		!strings.Contains(err.Error(), `customization "ours", InterpretStatus, line 1: attempt to index a non-table`) {
 		t.Errorf("got %v", err)
 	}

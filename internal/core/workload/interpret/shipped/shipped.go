@@ -121,44 +121,33 @@ func (l library) link(script string) string {
 	return linked.String()
 }
 
-// kindOf returns the kind of a customization. It applies to all versions.
-func kindOf(c *configv1alpha1.ResourceInterpreterCustomization) (schema.GroupKind, error) {
-	gv, err := schema.ParseGroupVersion(c.Spec.Target.APIVersion)
-	if err != nil {
-		return schema.GroupKind{}, err
-	}
-	return schema.GroupKind{Group: gv.Group, Kind: c.Spec.Target.Kind}, nil
-}
-
 // Tier returns the tier of shipped customizations. The scripts of a kind are compiled once on first use, because most
 // fleets use few of these kinds.
 func Tier() interpret.Tier { return lazy{} }
 
 type lazy struct{}
 
-// Hooks implements interpret.Tier.
-func (lazy) Hooks(kind schema.GroupKind) *interpret.Hooks {
-	if compiled := kinds()[kind]; compiled != nil {
-		return compiled()
+// Find implements interpret.Tier.
+func (lazy) Find(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) (found interpret.Implementation) {
+	if compiled := kinds()[kind.GroupKind()]; compiled != nil {
+		found.Evaluate = compiled()[operation]
 	}
-	return nil
+	return found
 }
 
-var kinds = sync.OnceValue(func() map[schema.GroupKind]func() *interpret.Hooks {
+var kinds = sync.OnceValue(func() map[schema.GroupKind]func() interpret.Operations {
 	all, err := Customizations()
 	if err != nil {
 		panic(err) // embedded files, which a test checks
 	}
-	kinds := make(map[schema.GroupKind]func() *interpret.Hooks, len(all))
+	kinds := make(map[schema.GroupKind]func() interpret.Operations, len(all))
 	for _, c := range all {
-		kind, err := kindOf(c)
-		if err != nil {
-			panic(err)
-		}
-		kinds[kind] = sync.OnceValue(func() *interpret.Hooks {
+		kind := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind).GroupKind() // in all versions
+		kinds[kind] = sync.OnceValue(func() interpret.Operations {
 			// A script that does not compile returns its error. A test checks the shipped ones.
-			hooks, _ := script.Hooks(c.Name, c.Spec.Customizations, empties)
-			return hooks
+			operations, _ := script.Hooks(c.Name, c.Spec.Customizations, empties)
+			return operations
 		})
 	}
 	return kinds

@@ -31,14 +31,14 @@ func Sources(customizations, webhooks interpret.Tier) []interpret.Source {
 }
 
 // Below returns the built-in tiers that know kinds, in order of precedence. They complete what customizations answer.
-func Below() []interpret.Tier { return TiersOf(below) }
+func Below() interpret.Tiers { return TiersOf(below) }
 
 // WithoutUsers returns the tiers without configuration of users, in order of precedence.
-func WithoutUsers() []interpret.Tier { return append(Below(), last) }
+func WithoutUsers() interpret.Tiers { return append(Below(), last) }
 
 // TiersOf returns the tiers of sources.
-func TiersOf(sources []interpret.Source) []interpret.Tier {
-	all := make([]interpret.Tier, len(sources))
+func TiersOf(sources []interpret.Source) interpret.Tiers {
+	all := make(interpret.Tiers, len(sources))
 	for i, s := range sources {
 		all[i] = s.Tier
 	}

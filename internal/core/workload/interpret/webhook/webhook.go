@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,8 +50,6 @@ type Unchanged struct {
 type Tier struct {
 	hooks []Hook
 	Options
-
-	known sync.Map // schema.GroupVersionKind → *interpret.Hooks, which may be nil
 }
 
 // New returns the tier of all configurations, in any order. Webhooks are ordered by the name of their configuration and
@@ -71,34 +68,6 @@ func New(all []*configv1alpha1.ResourceInterpreterWebhookConfiguration, o Option
 		}
 	}
 	return t
-}
-
-// Hooks implements interpret.Tier. Rules name versions, so it knows no kind without a version.
-func (t *Tier) Hooks(schema.GroupKind) *interpret.Hooks { return nil }
-
-// HooksOf implements interpret.Versioned.
-func (t *Tier) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
-	if len(t.hooks) == 0 {
-		return nil
-	}
-	if h, ok := t.known.Load(kind); ok {
-		return h.(*interpret.Hooks)
-	}
-	h := t.hooksOf(kind)
-	t.known.Store(kind, h)
-	return h
-}
-
-// SourceNames implements interpret.Namer.
-func (t *Tier) SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
-	h, ok := t.answering(kind, operation)
-	switch {
-	case !ok:
-		return nil
-	case h.version != kind.Version:
-		return []string{fmt.Sprintf("%s (asked in %s)", h.Hook, h.version)}
-	}
-	return []string{h.String()}
 }
 
 // Concerns reports whether a configuration has a webhook for any operation and version of the kind.
@@ -161,35 +130,40 @@ func matches[S ~string](list []S, s S) bool {
 	return slices.Contains(list, s) || slices.Contains(list, "*")
 }
 
-func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
-	return interpret.HooksBy(func(operation configv1alpha1.InterpreterOperation) interpret.Evaluate {
-		h, ok := t.answering(kind, operation)
-		if !ok {
-			return nil
-		}
-		return func(ctx context.Context, in interpret.Inputs) (out interpret.Outputs, err error) {
-			answer, err := t.send(ctx, h, operation, in)
-			if err != nil {
-				return out, err
-			}
-			switch operation {
-			case configv1alpha1.InterpreterOperationInterpretReplica:
-				out.Requirements = answer.ReplicaRequirements
-				out.Replicas, err = replicas(h.Hook, answer.Replicas)
-			case configv1alpha1.InterpreterOperationInterpretComponent:
-				out.Components, err = components(h.Hook, answer.Components)
-			case configv1alpha1.InterpreterOperationInterpretStatus:
-				out.Status, err = status(h.Hook, answer.RawStatus)
-			case configv1alpha1.InterpreterOperationInterpretHealth:
-				out.Health, err = health(h.Hook, answer.Healthy)
-			case configv1alpha1.InterpreterOperationInterpretDependency:
-				out.Dependencies, err = dependencies(h.Hook, answer.Dependencies)
-			default:
-				out.Object, err = t.patched(ctx, h, operation, in, answer)
-			}
+// Find implements interpret.Tier.
+func (t *Tier) Find(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) interpret.Implementation {
+	h, ok := t.answering(kind, operation)
+	if !ok {
+		return interpret.Implementation{}
+	}
+	name := h.String()
+	if h.version != kind.Version {
+		name = fmt.Sprintf("%s (asked in %s)", h.Hook, h.version)
+	}
+	return interpret.Implementation{By: []string{name}, Evaluate: func(ctx context.Context,
+		in interpret.Inputs) (out interpret.Outputs, err error) {
+		answer, err := t.send(ctx, h, operation, in)
+		if err != nil {
 			return out, err
 		}
-	})
+		switch operation {
+		case configv1alpha1.InterpreterOperationInterpretReplica:
+			out.Requirements = answer.ReplicaRequirements
+			out.Replicas, err = replicas(h.Hook, answer.Replicas)
+		case configv1alpha1.InterpreterOperationInterpretComponent:
+			out.Components, err = components(h.Hook, answer.Components)
+		case configv1alpha1.InterpreterOperationInterpretStatus:
+			out.Status, err = status(h.Hook, answer.RawStatus)
+		case configv1alpha1.InterpreterOperationInterpretHealth:
+			out.Health, err = health(h.Hook, answer.Healthy)
+		case configv1alpha1.InterpreterOperationInterpretDependency:
+			out.Dependencies, err = dependencies(h.Hook, answer.Dependencies)
+		default:
+			out.Object, err = t.patched(ctx, h, operation, in, answer)
+		}
+		return out, err
+	}}
 }
 
 // nonsense returns the error of an unusable response.

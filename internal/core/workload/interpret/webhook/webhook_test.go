@@ -280,7 +280,7 @@ func TestFirstWebhookWithMatchingRuleIsCalled(t *testing.T) {
 		if c.want != "" {
 			want = []string{c.want}
 		}
-		if diff := cmp.Diff(want, tier.SourceNames(kind, c.operation)); diff != "" {
+		if diff := cmp.Diff(want, tier.Find(kind, c.operation).By); diff != "" {
 			t.Errorf("%s of %s (-want +got):\n%s", c.operation, kind, diff)
 		}
 		answers := interpret.Explain(kind, []interpret.Source{{Name: "webhook", Tier: tier}})
@@ -366,7 +366,7 @@ func TestWebhookGetsVersionInItsRule(t *testing.T) {
 		t.Errorf("a version that nobody has a rule for is left to the next tier: %v", err)
 	}
 	if diff := cmp.Diff([]string{"a/old.a (asked in v2)"},
-		tier.SourceNames(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}, revise)); diff != "" {
+		tier.Find(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}, revise).By); diff != "" {
 		t.Errorf("who answers (-want +got):\n%s", diff)
 	}
 }
