@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ type compiled struct {
 	main   *lua.FunctionProto
 	// functions are the names of the global functions in order of definition.
 	functions []string
-	// locals are the lines of local functions. To declare the called function local is a frequent mistake.
+	// locals are the lines of local variables. To declare the called function local is a frequent mistake.
 	locals map[string]int
 	// extended are the libraries that the script adds to, so that it needs its own copy.
 	extended []string
@@ -110,7 +111,7 @@ func compile(source string) (c *compiled, err error) {
 		}
 	}()
 	g := &guard{locals: map[string]int{}}
-	statements = g.block(statements)
+	g.statements(statements)
 	main, err := lua.Compile(statements, chunk)
 	if err != nil {
 		var e *lua.CompileError
@@ -199,30 +200,40 @@ const (
 )
 
 // guard rewrites a script so that each instruction uses little memory. Then it is enough to check the memory from time
-// to time. It also finds the functions that the script defines.
+// to time. It also finds the functions that the script defines. A local variable with the name of a function or of a
+// library counts as that: this only costs a copy of the library, or an error at the call in place of an earlier one.
 type guard struct {
 	functions, extended []string
 	locals              map[string]int
 	globals             bool
 
-	// scope are the names of the visible local variables.
-	scope []string
 	// depth is the number of enclosing functions.
 	depth int
 }
 
-func (g *guard) block(statements []ast.Stmt) []ast.Stmt {
-	outer := len(g.scope)
-	defer func() { g.scope = g.scope[:outer] }()
-	return g.statements(statements)
+// inside rewrites what a node contains.
+func (g *guard) inside(node any) {
+	v := reflect.ValueOf(node).Elem()
+	for i := range v.NumField() {
+		switch part := v.Field(i).Addr().Interface().(type) {
+		case *ast.Expr:
+			*part = g.expression(*part)
+		case *[]ast.Expr:
+			g.expressions(*part)
+		case *[]ast.Stmt:
+			g.statements(*part)
+		case **ast.FunctionExpr:
+			g.expression(*part)
+		case **ast.FuncName:
+			g.inside(*part)
+		}
+	}
 }
 
-// statements rewrites the statements of a block with the caller's scope.
-func (g *guard) statements(statements []ast.Stmt) []ast.Stmt {
+func (g *guard) statements(statements []ast.Stmt) {
 	for i, s := range statements {
 		statements[i] = g.statement(s)
 	}
-	return statements
 }
 
 func (g *guard) statement(s ast.Stmt) ast.Stmt {
@@ -230,56 +241,15 @@ func (g *guard) statement(s ast.Stmt) ast.Stmt {
 	case *ast.AssignStmt:
 		return g.assignment(s)
 	case *ast.LocalAssignStmt:
-		if len(s.Names) == 1 && len(s.Exprs) == 1 {
-			if f, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
-				g.scope = append(g.scope, s.Names[0]) // a local function is visible in itself
-				if g.depth == 0 {
-					g.locals[s.Names[0]] = f.Line()
-				}
+		for _, name := range s.Names {
+			if g.depth == 0 {
+				g.locals[name] = s.Line()
 			}
 		}
-		g.expressions(s.Exprs)
-		g.scope = append(g.scope, s.Names...)
-	case *ast.FuncCallStmt:
-		s.Expr = g.expression(s.Expr)
-	case *ast.DoBlockStmt:
-		s.Stmts = g.block(s.Stmts)
-	case *ast.WhileStmt:
-		s.Condition = g.expression(s.Condition)
-		s.Stmts = g.block(s.Stmts)
-	case *ast.RepeatStmt:
-		outer := len(g.scope)
-		s.Stmts = g.statements(s.Stmts)
-		s.Condition = g.expression(s.Condition) // the locals of the block are visible
-		g.scope = g.scope[:outer]
-	case *ast.IfStmt:
-		s.Condition = g.expression(s.Condition)
-		s.Then = g.block(s.Then)
-		s.Else = g.block(s.Else)
-	case *ast.NumberForStmt:
-		s.Init, s.Limit = g.expression(s.Init), g.expression(s.Limit)
-		if s.Step != nil {
-			s.Step = g.expression(s.Step)
-		}
-		g.scope = append(g.scope, s.Name)
-		s.Stmts = g.block(s.Stmts)
-		g.scope = g.scope[:len(g.scope)-1]
-	case *ast.GenericForStmt:
-		g.expressions(s.Exprs)
-		g.scope = append(g.scope, s.Names...)
-		s.Stmts = g.block(s.Stmts)
-		g.scope = g.scope[:len(g.scope)-len(s.Names)]
 	case *ast.FuncDefStmt:
-		if s.Name.Func == nil { // a method
-			s.Name.Receiver = g.expression(s.Name.Receiver)
-		} else {
-			g.define(s.Name.Func, s.Func)
-			s.Name.Func = g.expression(s.Name.Func)
-		}
-		s.Func = g.expression(s.Func).(*ast.FunctionExpr)
-	case *ast.ReturnStmt:
-		g.expressions(s.Exprs)
+		g.define(s.Name.Func, s.Func) // nothing for a method
 	}
+	g.inside(s)
 	return s
 }
 
@@ -287,19 +257,16 @@ func (g *guard) statement(s ast.Stmt) ast.Stmt {
 func (g *guard) define(name, value ast.Expr) {
 	if field, ok := name.(*ast.AttrGetExpr); ok {
 		module, ok := field.Object.(*ast.IdentExpr)
-		if ok && slices.Contains(extensible, module.Value) && !g.local(module.Value) &&
-			!slices.Contains(g.extended, module.Value) {
+		if ok && slices.Contains(extensible, module.Value) && !slices.Contains(g.extended, module.Value) {
 			g.extended = append(g.extended, module.Value)
 		}
 	}
 	ident, ok := name.(*ast.IdentExpr)
 	_, isFunction := value.(*ast.FunctionExpr)
-	if ok && isFunction && g.depth == 0 && !g.local(ident.Value) && !slices.Contains(g.functions, ident.Value) {
+	if ok && isFunction && g.depth == 0 && !slices.Contains(g.functions, ident.Value) {
 		g.functions = append(g.functions, ident.Value)
 	}
 }
-
-func (g *guard) local(name string) bool { return slices.Contains(g.scope, name) }
 
 // extensible are the libraries that a script may extend.
 var extensible = []string{"string", "table", "math", "os"}
@@ -378,43 +345,19 @@ func (g *guard) expressions(exprs []ast.Expr) {
 
 func (g *guard) expression(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
-	case *ast.IdentExpr:
-		if e.Value == "_G" && !g.local("_G") {
-			g.globals = true
-		}
-	case *ast.AttrGetExpr:
-		e.Object, e.Key = g.expression(e.Object), g.expression(e.Key)
+	case nil: // such as the receiver of a function that is no method
+		return nil
 	case *ast.TableExpr:
 		return g.table(e)
-	case *ast.FuncCallExpr:
-		if e.Func != nil {
-			e.Func = g.expression(e.Func)
-		} else {
-			e.Receiver = g.expression(e.Receiver)
-		}
-		g.expressions(e.Args)
-	case *ast.LogicalOpExpr:
-		e.Lhs, e.Rhs = g.expression(e.Lhs), g.expression(e.Rhs)
-	case *ast.RelationalOpExpr:
-		e.Lhs, e.Rhs = g.expression(e.Lhs), g.expression(e.Rhs)
-	case *ast.ArithmeticOpExpr:
-		e.Lhs, e.Rhs = g.expression(e.Lhs), g.expression(e.Rhs)
 	case *ast.StringConcatOpExpr:
 		return g.concat(e)
-	case *ast.UnaryMinusOpExpr:
-		e.Expr = g.expression(e.Expr)
-	case *ast.UnaryNotOpExpr:
-		e.Expr = g.expression(e.Expr)
-	case *ast.UnaryLenOpExpr:
-		e.Expr = g.expression(e.Expr)
+	case *ast.IdentExpr:
+		g.globals = g.globals || e.Value == "_G"
 	case *ast.FunctionExpr:
-		outer := len(g.scope)
-		g.scope = append(g.scope, e.ParList.Names...)
 		g.depth++
-		e.Stmts = g.block(e.Stmts)
-		g.depth--
-		g.scope = g.scope[:outer]
+		defer func() { g.depth-- }()
 	}
+	g.inside(e)
 	return e
 }
 

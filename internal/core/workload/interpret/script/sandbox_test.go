@@ -249,7 +249,7 @@ func TestFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprint(p.compiled.functions), "[helper InterpretHealth]"; got != want {
+	if got, want := fmt.Sprint(p.compiled.functions), "[helper mine InterpretHealth]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if name, byContract := p.Function(); name != "InterpretHealth" || !byContract {
