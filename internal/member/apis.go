@@ -114,6 +114,20 @@ func (m *Member) discover(ctx context.Context, c *connection) (APIs, error) {
 	parts, tags := map[string]APIs{}, map[string]string{}
 	for _, path := range []string{"/api", "/apis"} {
 		part, tag, err := c.aggregated(ctx, path, a.tags[path])
+		if errors.Is(err, errNotAggregated) {
+			all, err := c.unaggregated()
+			if errors.Is(err, ErrLimit) {
+				m.exceeds(discoverySubject, err)
+			}
+			if err != nil {
+				return APIs{}, fmt.Errorf("discover what cluster %q serves: %w", m.Name, err)
+			}
+			if err := m.bound(all); err != nil {
+				return APIs{}, err
+			}
+			a.set(m.o.Clock.Now(), all)
+			return all, nil
+		}
 		if err != nil {
 			return APIs{}, fmt.Errorf("discover what cluster %q serves: %w", m.Name, err)
 		}
@@ -188,6 +202,9 @@ func (a *apis) set(now time.Time, all APIs) {
 	a.all, a.kinds, a.asked = all, kinds, now
 }
 
+// errNotAggregated means that a member is too old for aggregated discovery.
+var errNotAggregated = errors.New("no aggregated discovery")
+
 // aggregated reads one half of the discovery; nil if it is still that of the tag.
 func (c *connection) aggregated(ctx context.Context, path, tag string) (*APIs, string, error) {
 	header := http.Header{"Accept": {discovery.AcceptV2}}
@@ -204,7 +221,7 @@ func (c *connection) aggregated(ctx context.Context, path, tag string) (*APIs, s
 		return nil, tag, nil
 	case resp.StatusCode == http.StatusNotAcceptable,
 		resp.StatusCode == http.StatusOK && !strings.Contains(resp.Header.Get("Content-Type"), "as=APIGroupDiscoveryList"):
-		return nil, "", fmt.Errorf("GET %s: no discovery of all kinds in one answer, as of Kubernetes 1.30: upgrade the cluster", path)
+		return nil, "", errNotAggregated
 	case resp.StatusCode == http.StatusUnauthorized:
 		return nil, "", fmt.Errorf("GET %s: %w", path, apierrors.NewUnauthorized(resp.Status))
 	case resp.StatusCode != http.StatusOK:
@@ -228,4 +245,48 @@ func (c *connection) aggregated(ctx context.Context, path, tag string) (*APIs, s
 		part.Failed[gv.String()] = err.Error()
 	}
 	return part, resp.Header.Get("Etag"), nil
+}
+
+// versionsLimit bounds how many group versions are discovered one by one, in parallel. A member may name any number.
+const versionsLimit = 1_000
+
+// known is a discovery client that has the groups already.
+type known struct {
+	discovery.DiscoveryInterface
+	groups *metav1.APIGroupList
+}
+
+func (k known) ServerGroups() (*metav1.APIGroupList, error) { return k.groups, nil }
+
+// unaggregated discovers each group version on its own, as members before Kubernetes 1.30 require.
+func (c *connection) unaggregated() (APIs, error) {
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
+	if err != nil {
+		return APIs{}, err
+	}
+	groups, err := client.ServerGroups()
+	if err != nil {
+		return APIs{}, err
+	}
+	versions := 0
+	for _, group := range groups.Groups {
+		versions += len(group.Versions)
+	}
+	if versions > versionsLimit {
+		return APIs{}, fmt.Errorf("it serves %d group versions: %w", versions, ErrLimit)
+	}
+	return apisOf(discovery.ServerGroupsAndResources(known{client, groups}))
+}
+
+// apisOf returns the result of a discovery, which may have failed in part.
+func apisOf(_ []*metav1.APIGroup, lists []*metav1.APIResourceList, err error) (APIs, error) {
+	all := APIs{Lists: lists, Failed: map[string]string{}}
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if errors.As(err, &partial) {
+		for gv, err := range partial.Groups {
+			all.Failed[gv.String()] = err.Error()
+		}
+		return all, nil
+	}
+	return all, err
 }

@@ -332,6 +332,18 @@ func TestADiscoveryLargerThanAnyClustersIsRefused(t *testing.T) {
 		"of names that take six times their room in JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			groups(w, 2_000, func(int) string { return strings.Repeat("<", 100) })
 		}, "it serves 4004 resources"},
+		"of a thousand versions that are asked for one by one": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Path != "/apis" {
+				_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":[]}`)
+				return
+			}
+			_, _ = io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"x.io","versions":[{"groupVersion":"x.io/v0","version":"v0"}`)
+			for i := range 2000 {
+				_, _ = fmt.Fprintf(w, `,{"groupVersion":"x.io/v%d","version":"v%d"}`, i, i)
+			}
+			_, _ = io.WriteString(w, `]}]}`)
+		}, "it serves 2001 group versions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

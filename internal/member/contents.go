@@ -59,14 +59,8 @@ func ContentsAt(ctx context.Context, config *rest.Config, cluster, namespace str
 	if err != nil {
 		return nil, err
 	}
-	apis := APIs{Failed: map[string]string{}}
-	var partial *discovery.ErrGroupDiscoveryFailed
-	switch _, apis.Lists, err = d.ServerGroupsAndResources(); {
-	case errors.As(err, &partial):
-		for gv, err := range partial.Groups {
-			apis.Failed[gv.String()] = err.Error()
-		}
-	case err != nil:
+	apis, err := apisOf(d.ServerGroupsAndResources())
+	if err != nil {
 		return nil, fmt.Errorf("discover what cluster %q serves: %w", cluster, err)
 	}
 	return contentsOf(ctx, apis, c, cluster, namespace)
