@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// hidden matches characters that a page does not show, or that change the order of others.
-var hidden = regexp.MustCompile(`[\x{61c}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}-\x{2069}\x{feff}]`)
+// hidden matches characters that have no width or change the order of others: texts that differ in them
+// look alike. The joiners U+200C and U+200D are left, because languages and emojis need them.
+var hidden = regexp.MustCompile(`[\x{ad}\x{61c}\x{115f}\x{1160}\x{180e}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}` +
+	`\x{2060}-\x{206f}\x{3164}\x{feff}\x{ffa0}\x{fff9}-\x{fffb}\x{e0000}-\x{e007f}]`)
 
 // display writes JSON that pages show. Texts of tenants and members are in it, so each hidden character becomes U+FFFD.
 // A character is never written in two pieces.
@@ -31,6 +34,10 @@ func exact(v any) (json.RawMessage, error) {
 	data, err := json.Marshal(v)
 	return hidden.ReplaceAllFunc(data, func(char []byte) []byte {
 		r, _ := utf8.DecodeRune(char)
-		return fmt.Appendf(nil, `\u%04x`, r)
+		var escaped []byte
+		for _, unit := range utf16.AppendRune(nil, r) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, unit)
+		}
+		return escaped
 	}), err
 }

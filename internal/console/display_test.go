@@ -20,7 +20,7 @@ import (
 )
 
 // hostile has characters that change the order of others and that no page shows.
-const hostile = "a\u202eb\u2066c\u200bd\u200ee\u061cf\ufeffg"
+const hostile = "a\u202eb\u2066c\u200bd\u200ee\u061cf\ufeffg\u00adh\u180ei\u3164j\U000e0041k"
 
 // snapshot is a client that ends the stream after its first topic.
 type snapshot struct {
@@ -37,7 +37,7 @@ func (s snapshot) Write(data []byte) (int, error) {
 
 // Texts come from tenants and members. Only what users edit, or pages send back, stays as it is.
 func TestPagesShowNoHiddenCharacters(t *testing.T) {
-	const shown = "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffdg"
+	const shown = "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffdg\ufffdh\ufffdi\ufffdj\ufffdk"
 	now := withImage(t, "web:2")
 	now.SetAnnotations(map[string]string{"note": hostile})
 	objects := []client.Object{now}
@@ -63,6 +63,9 @@ func TestPagesShowNoHiddenCharacters(t *testing.T) {
 		body := w.Body.String()
 		if hidden.MatchString(body) || strings.Contains(body, shown) != (name != "an object to edit") {
 			t.Errorf("%s: %s", name, body)
+		}
+		if name == "a stream" && !w.Flushed {
+			t.Error("the stream is not flushed")
 		}
 		bodies[name] = body
 	}

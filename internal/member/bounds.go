@@ -309,7 +309,9 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 				g.begin(ctx)
 			}
 			list, err := g.list(ctx, o, lw.ListWithContextFunc)
-			g.listed.Store(err == nil)
+			if ctx.Err() == nil {
+				g.listed.Store(err == nil)
+			}
 			g.after(ctx, err)
 			return list, err
 		},
@@ -379,7 +381,7 @@ func (g *gauge) list(ctx context.Context, o metav1.ListOptions,
 		if late := context.Cause(ctx); err != nil && errors.Is(late, ErrLimit) {
 			return nil, late
 		}
-		if !errors.Is(err, ErrLimit) || page == smallPage {
+		if !errors.Is(err, ErrLimit) || page == smallPage || ctx.Err() != nil {
 			return got, err
 		}
 		if page == 0 {

@@ -34,8 +34,8 @@ func (c *connection) listWatch(gvr schema.GroupVersionResource, namespace, label
 
 // trimming is the store of a watch of T that keeps a K of each object, and no more than the limits of the member allow.
 type trimming[T metav1.Object, K any] struct {
-	// trim returns what is kept of an object; counts is false if nothing is. An object that it cannot read counts as it
-	// was known.
+	// trim returns what is kept of an object; counts is false if nothing is. The last version that it could
+	// read is kept.
 	trim  func(T) (kept K, counts bool, err error)
 	into  keeper[K]
 	gauge *gauge // set by follow
@@ -103,7 +103,7 @@ func (s *trimming[T, K]) Update(obj any) error {
 	if !t.counts {
 		return s.Delete(t)
 	}
-	if s.gauge.store(keyOf(t), t.weight) == nil { // otherwise the watch ends, and the object stays as it was known
+	if s.gauge.store(keyOf(t), t.weight) == nil { // otherwise the watch ends, and the last version stays
 		s.into.set(keyOf(t), t.kept)
 	}
 	return nil
@@ -121,7 +121,7 @@ func (s *trimming[T, K]) Delete(obj any) error {
 
 // report logs that objects cannot be read.
 func (s *trimming[T, K]) report(n int, first *trimmed[K]) {
-	klog.ErrorS(nil, "Cannot read objects of a member: they count as they were known", "watch", s.gauge.name, "objects", n,
+	klog.ErrorS(nil, "Cannot read objects of a member: the last version that could be read is kept", "watch", s.gauge.name, "objects", n,
 		"first", klog.KObj(first), "reason", fmt.Sprintf("%.200v", first.err))
 }
 

@@ -580,7 +580,7 @@ func TestWorkOfServiceExchangeIsNotTouched(t *testing.T) {
 		w.bind("id", "m1", "m2")
 		w.becomes("m1:theirs m2:1")
 		w.Eventually("the binding says whose it is", w.written(metav1.ConditionFalse,
-			`cluster "m1": the Work `))
+			`belongs to ServiceImport/shop/web, which dispatches an object of that name to the cluster`))
 		w.Quiet()
 		if got := w.sent(); got != "m1:theirs m2:1" {
 			w.t.Errorf("works are %s", got)

@@ -71,9 +71,9 @@ func (q Request) Patches(reason string) []map[string]any {
 var RequestVerbs = []string{releasev1alpha1.VerbPause, releasev1alpha1.VerbResume, releasev1alpha1.VerbRetry,
 	releasev1alpha1.VerbSkip, releasev1alpha1.VerbRollback, releasev1alpha1.VerbAbort}
 
-// NeedsReason reports whether a verb needs a reason.
+// NeedsReason reports whether one of RequestVerbs needs a reason.
 func NeedsReason(verb string) bool {
-	return verb == releasev1alpha1.VerbSkip || verb == releasev1alpha1.VerbRetry || verb == releasev1alpha1.VerbBreakGlass
+	return verb == releasev1alpha1.VerbSkip || verb == releasev1alpha1.VerbRetry
 }
 
 // OnlyRecords is why a Release of a change that was sent to clusters at once takes no verb but abort.

@@ -105,9 +105,9 @@ export function LiveRegion() {
   return <div class="sr" role="status" aria-live="polite">{text}</div>;
 }
 
-/** named writes the names of characters that a page does not show or that change the order of others, as display.go does. */
+/** named writes the names of the characters that display.go replaces, because texts that differ in them look alike. */
 export function named(text: string): string {
-  return text.replace(/[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (c) => `‹U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
+  return text.replace(/[\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu, (c) => `‹U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}›`);
 }
 
 /** Waiting is the loading state: nothing for 150 ms, then lines, then what is waited for. */

@@ -162,7 +162,7 @@ func group(k NamedKind) string {
 
 // meant suggests the name that the user probably meant, or explains that the object may be created later.
 func meant(name string, known []string) string {
-	if m := text.Meant(name, known); m != "" {
+	if m := text.MeantObject(name, known); m != "" {
 		return fmt.Sprintf("; did you mean %s?", m)
 	}
 	return "; it has no effect until there is one"

@@ -413,7 +413,7 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 			"create one; the policy claims it as soon as it exists"
 	case s.Name != "":
 		next = "correct the name, or create that object"
-		if meant := text.Meant(s.Name, here); meant != "" {
+		if meant := text.MeantObject(s.Name, here); meant != "" {
 			next = fmt.Sprintf("correct the name to %s, or create that object", meant)
 		}
 		return Attention, fmt.Sprintf("%s has no %s of that name; it has %s", where, gk, some(here)), next

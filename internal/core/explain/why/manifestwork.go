@@ -74,7 +74,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	slices.Sort(joined)
 	if cluster == nil {
 		move := "move it to the namespace of a cluster"
-		if meant := text.Meant(mw.Namespace, joined); meant != "" {
+		if meant := text.MeantObject(mw.Namespace, joined); meant != "" {
 			move = fmt.Sprintf("if the namespace is misspelt, move it to %s", meant)
 		}
 		find(Problem, fmt.Sprintf("no cluster %q has joined, which the namespace names", mw.Namespace),

@@ -5,12 +5,16 @@ import (
 	"strings"
 )
 
-// Meant returns the name that was probably meant by another one: the nearest by edit distance, or one that contains it
-// or is part of it; empty if none is similar. A name that differs in digits only is another name: m1 is not m2.
-func Meant(name string, names []string) string {
-	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+// MeantObject is Meant for names of objects. A name that differs in digits only is another object: m1 is not m2.
+func MeantObject(name string, names []string) string {
+	return Meant(name, slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return !strings.EqualFold(n, name) && strings.EqualFold(letters(n), letters(name))
-	})
+	}))
+}
+
+// Meant returns the name that was probably meant by another one: the nearest by edit distance, or one that contains it
+// or is part of it; empty if none is similar.
+func Meant(name string, names []string) string {
 	best, least := "", 3
 	for _, n := range names {
 		if d := distance(strings.ToLower(n), strings.ToLower(name)); d < least {

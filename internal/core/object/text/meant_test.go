@@ -24,8 +24,19 @@ func TestTheNameThatWasMeantDiffersInMoreThanDigits(t *testing.T) {
 		{"deploymnt", []string{"daemonset", "deployment"}, "deployment"},
 		{"web", []string{"shop"}, ""},
 	} {
-		if got := text.Meant(tt.name, tt.names); got != tt.want {
+		if got := text.MeantObject(tt.name, tt.names); got != tt.want {
 			t.Errorf("%s of %q: %q, want %q", tt.name, tt.names, got, tt.want)
+		}
+	}
+}
+
+func TestAVersionThatWasMeantMayDifferInDigits(t *testing.T) {
+	for name, want := range map[string]string{
+		"apps.kruise.io/v1beta2": "apps.kruise.io/v1beta1",
+		"apps1/v1":               "apps/v1",
+	} {
+		if got := text.Meant(name, []string{"apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1", "apps/v1"}); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }
