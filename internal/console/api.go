@@ -343,9 +343,6 @@ func missingOf(err error, verb, namespace string) error {
 // Missing is a right that the user lacks, as an error.
 type Missing struct {
 	roles.Missing
-	// Cluster is the member in which the right is missing; empty for the hub.
-	Cluster string `json:"cluster,omitempty"`
-
 	err error
 }
 

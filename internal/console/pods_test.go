@@ -244,7 +244,7 @@ func TestPodsNameTheRightThatIsMissing(t *testing.T) {
 		t.Fatalf("the answer is %+v", answer)
 	}
 	for i, want := range []string{"you may not get clusters.cluster.karmada.io/proxy in all namespaces",
-		"you may not list pods in namespace shop"} {
+		"you may not list pods in namespace shop of cluster us"} {
 		if got := answer.Errors[i]; got.Missing == nil || got.Message != want {
 			t.Errorf("%s: %+v, want %s", got.Cluster, got, want)
 		}

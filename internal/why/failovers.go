@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +16,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -25,13 +27,17 @@ import (
 func Failovers(
 	ctx context.Context, r client.Reader, s Scheduler, room Room, now time.Time,
 ) ([]failover.Move, error) {
-	all, err := facts.ClusterList(ctx, r)
+	may := &permitted{Reader: r, strict: true}
+	all, err := facts.ClusterList(ctx, may)
 	if err != nil {
 		return nil, err
 	}
-	bindings, err := scope.Bindings.List(ctx, r)
+	bindings, err := scope.Bindings.List(ctx, may)
 	if err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	if len(may.missing) > 0 {
+		return nil, fail(metav1.StatusReasonForbidden, "%s", roles.Sentence(may.missing))
 	}
 	return moves(ctx, r, s, room, all, bindings, bindings, now), nil
 }

@@ -18,13 +18,15 @@ import (
 type permitted struct {
 	client.Reader
 	missing []roles.Missing
+	// strict makes it an error that the hub does not serve a kind.
+	strict bool
 }
 
 func (p *permitted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	in := client.ListOptions{}
 	in.ApplyOptions(opts)
 	err := p.Reader.List(ctx, list, opts...)
-	if p.lacks(err, "list", in.Namespace) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	if p.lacks(err, "list", in.Namespace) || !p.strict && (apierrors.IsNotFound(err) || meta.IsNoMatchError(err)) {
 		return nil
 	}
 	return err

@@ -94,7 +94,7 @@ func TestMissingRightsAreNamedTogether(t *testing.T) {
 		"neither releases nor events": {limited{refused: []string{"releases", "events", "works"}}, "deployment", "web",
 			[]string{
 				"you may not list releases.release.argosy.io in namespace shop; a RoleBinding to the ClusterRole argosy:view " +
-					"permits it; you may not list events in namespace shop.\n"}},
+					"permits it; you may not list events in namespace shop; a RoleBinding to the ClusterRole view permits it.\n"}},
 		"no Works, which the binding repeats": {limited{refused: []string{"works"}}, "deployment", "web", []string{
 			"healthy in 1 of 1 cluster"}},
 		"a policy, with the role view": {limited{namespace: "shop"}, "propagationpolicy", "ours", []string{
@@ -156,6 +156,8 @@ func TestRoleWithFewestRightsIsNamed(t *testing.T) {
 		{"list", "apps", "deployments", "shop", "view"},
 		{"patch", "apps", "deployments", "shop", "edit"},
 		{"approve", "apps", "deployments", "shop", ""},
+		{"list", "", "events", "shop", "view"},
+		{"delete", "", "events", "shop", ""},
 	} {
 		if got := roles.Lack(c.verb, c.group, c.resource, c.namespace).Role; got != c.role {
 			t.Errorf("%s %s: %q, want %q", c.verb, c.resource, got, c.role)

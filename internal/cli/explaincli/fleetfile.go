@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/why"
@@ -38,7 +39,9 @@ type fleetReader struct {
 	mapper meta.RESTMapper
 	// ClusterScoped are the cluster-scoped kinds that were read.
 	ClusterScoped []schema.GroupKind
-	Warnings      []string
+	// missing are the rights that the user lacks.
+	missing  []roles.Missing
+	Warnings []string
 }
 
 func newFleetReader(hub *hubcli.HubFlags) (*fleetReader, error) {
@@ -114,6 +117,9 @@ func (r *fleetReader) Read(ctx context.Context, also []schema.GroupKind) ([]simu
 			return nil, err
 		}
 		all = append(all, some...)
+	}
+	if len(r.missing) > 0 {
+		return nil, errors.New(roles.Sentence(r.missing))
 	}
 	nodes, err := r.nodes(ctx, all)
 	return append(all, nodes...), err
@@ -198,6 +204,10 @@ func (r *fleetReader) list(ctx context.Context, gk schema.GroupKind) ([]simulate
 	})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // its definition and objects were deleted in the meantime
+	}
+	if lacks := why.MissingOf(err, "list", ""); lacks != nil {
+		r.missing = append(r.missing, *lacks) // to name all together
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", gk, err)

@@ -219,8 +219,9 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 		fleet, err = hubcli.Clusters(ctx, c, nil, "")
 	}
 	if err != nil {
-		h.Parts = append(h.Parts, partHealth{Name: "clusters", Detail: err.Error(),
-			Next: "use a kubeconfig that may list clusters"})
+		p := unknownPart("clusters", err)
+		p.OK, p.Next = false, "use a kubeconfig that may list clusters"
+		h.Parts = append(h.Parts, p)
 		return h
 	}
 	h.Parts = append(h.Parts, controllers(ctx, c, config, fleet))
@@ -458,7 +459,7 @@ func controllers(ctx context.Context, c client.Client, config *rest.Config,
 		p.Detail, p.Next = "no hub is the leader", "check that a hub on this etcd is running with its controllers"
 		return p
 	case !apierrors.IsNotFound(err):
-		p.Detail, p.Next = err.Error(), "use a kubeconfig that may read leases in karmada-system"
+		p.Detail, p.Next = hubcli.NameRights(err).Error(), "use a kubeconfig that may read leases in karmada-system"
 		return p
 	}
 	if len(fleet) == 0 {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/server"
@@ -105,6 +106,14 @@ type Sentence struct {
 
 func (s *Sentence) Error() string { return s.Text }
 func (s *Sentence) Unwrap() error { return s.Err }
+
+// NameRights adds to an error which rights the user lacks, and which roles have them.
+func NameRights(err error) error {
+	if named := roles.Denied(err.Error()); named != "" {
+		return fmt.Errorf("%s: %w", named, err)
+	}
+	return err
+}
 
 // NoResponseCause returns in a few words why a request got no response: the innermost error, without the request and
 // the addresses, which the caller prints. timeout is how long the request waited.

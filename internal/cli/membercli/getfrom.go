@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/get"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
@@ -45,7 +46,7 @@ func getFrom(cmd *cobra.Command, args []string, places []*place, streams generic
 		asking.Go(func() {
 			err := at.explain(g.getFromPlace(cmd, args, at, i, &messages[i]))
 			if err != nil && !at.lacks(err) && g.watching {
-				fmt.Fprintln(streams.ErrOut, err) // the other watches continue
+				fmt.Fprintln(streams.ErrOut, hubcli.NameRights(err)) // the other watches continue
 			}
 			found.note(at, err)
 		})

@@ -94,7 +94,7 @@ func logsOf(cmd *cobra.Command, args []string, places []*place, streams generici
 			out.end()
 			errOut.end()
 			if err != nil && !at.lacks(err) {
-				fmt.Fprintln(errOut, hubcli.Harmless(err.Error()))
+				fmt.Fprintln(errOut, hubcli.Harmless(hubcli.NameRights(err).Error()))
 				err = fmt.Errorf("the logs of cluster %q are not complete", at)
 			}
 			found.note(at, err)

@@ -116,6 +116,8 @@ type Seeing struct {
 	T    *testing.T
 	File string
 	Api  *membertest.Server
+	// Refuse answers requests that the user may not send, and reports whether it did; nil refuses none.
+	Refuse func(http.ResponseWriter, *http.Request) bool
 }
 
 // See returns a hub with these members; nil is one that does not answer.
@@ -144,7 +146,11 @@ func See(t *testing.T, members map[string]*membertest.Server) *Seeing {
 					Resources: []string{"clusters/proxy"}}}}},
 			[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"},
 				Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}}}}))}, api)
+	s := &Seeing{T: t, File: filepath.Join(t.TempDir(), "hub.kubeconfig"), Api: api}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.Refuse != nil && s.Refuse(w, r) {
+			return
+		}
 		info, err := infos.NewRequestInfo(r)
 		if err != nil {
 			t.Error(err)
@@ -154,7 +160,6 @@ func See(t *testing.T, members map[string]*membertest.Server) *Seeing {
 			&user.DefaultInfo{Name: "alice"})))
 	}))
 	t.Cleanup(server.Close)
-	s := &Seeing{T: t, File: filepath.Join(t.TempDir(), "hub.kubeconfig"), Api: api}
 	config := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: hub, contexts: [{name: hub, context: {cluster: hub, user: alice, namespace: shop}}],
 clusters: [{name: hub, cluster: {server: %q}}], users: [{name: alice, user: {token: %q}}]}`, server.URL, membertest.Token)
 	if err := os.WriteFile(s.File, []byte(config), 0o600); err != nil {

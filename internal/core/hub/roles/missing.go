@@ -2,6 +2,7 @@ package roles
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,8 +15,10 @@ type Missing struct {
 	Resource string `json:"resource"`
 	// Namespace is empty for all namespaces, and for cluster-scoped objects.
 	Namespace string `json:"namespace,omitempty"`
-	// Role is the hub's role with the fewest rights that has it; empty if none has.
+	// Role is the role with the fewest rights that has it; empty if none has.
 	Role string `json:"role,omitempty"`
+	// Cluster is the member in which the right is missing; empty for the hub.
+	Cluster string `json:"cluster,omitempty"`
 }
 
 // Lack returns the right as missing, with the role that has it.
@@ -43,12 +46,15 @@ var kubernetes = map[string][]string{
 	"policy":            {"poddisruptionbudgets"},
 }
 
+// onlyRead has resources of the core group that Kubernetes' role view reads, and edit does not write.
+var onlyRead = []string{"events", "limitranges", "namespaces", "pods/log", "resourcequotas"}
+
 // kubernetesRole returns the one of Kubernetes' roles view and edit that has a right; empty if that is not known.
 func kubernetesRole(verb, group, resource string) string {
 	reads := slices.Contains([]string{"get", "list", "watch"}, verb)
 	writes := slices.Contains([]string{"create", "delete", "patch", "update"}, verb)
 	switch {
-	case slices.Contains(kubernetes[group], resource) && reads:
+	case reads && (slices.Contains(kubernetes[group], resource) || group == "" && slices.Contains(onlyRead, resource)):
 		return "view"
 	case slices.Contains(kubernetes[group], resource) && writes:
 		return "edit"
@@ -76,6 +82,9 @@ func (m Missing) sentence(objects string) string {
 	if m.Namespace != "" {
 		where = "in namespace " + m.Namespace
 	}
+	if m.Cluster != "" {
+		where += " of cluster " + m.Cluster
+	}
 	return fmt.Sprintf("you may not %s %s %s", m.Verb, objects, where)
 }
 
@@ -97,20 +106,74 @@ func Sentence(all []Missing) string {
 	for len(all) > 0 {
 		first, objects, others := all[0], []string(nil), []Missing(nil)
 		for _, m := range all {
-			if m.Verb == first.Verb && m.Namespace == first.Namespace && m.Role == first.Role {
-				objects = append(objects, m.object())
+			if m.Verb == first.Verb && m.Namespace == first.Namespace && m.Role == first.Role &&
+				m.Cluster == first.Cluster {
+				if object := m.object(); !slices.Contains(objects, object) {
+					objects = append(objects, object)
+				}
 			} else {
 				others = append(others, m)
 			}
 		}
-		part := first.sentence(strings.Join(objects, ", "))
+		part, binding, there := first.sentence(strings.Join(objects, ", ")), "a ClusterRoleBinding", ""
+		if first.Namespace != "" {
+			binding = "a RoleBinding"
+		}
+		if first.Cluster != "" {
+			there = " in that cluster"
+		}
 		switch {
-		case first.Role != "" && first.Namespace != "":
-			part += "; a RoleBinding to the ClusterRole " + first.Role + " permits it"
 		case first.Role != "":
-			part += "; a ClusterRoleBinding to the ClusterRole " + first.Role + " permits it"
+			part += "; " + binding + " to the ClusterRole " + first.Role + there + " permits it"
+		case first.Resource == intoMembers:
+			part += "; no role of the hub permits it: grant it cluster by cluster (docs/access.md#access-to-a-cluster)"
 		}
 		parts, all = append(parts, part), others
 	}
 	return strings.Join(parts, "; ")
+}
+
+// intoMembers is the right to send requests to a member.
+const intoMembers = "clusters/proxy"
+
+// denial is what an API server says of a request that its RBAC denies.
+var denial = regexp.MustCompile(`User "[^"]*" cannot (\S+) (?:path "([^"]+)"|resource "([^"]+)" in API group "([^"]*)" ` +
+	`(?:at the cluster scope|in the namespace "([^"]+)"))`)
+
+// somewhere is how an error names the cluster of a request, or the hub.
+var somewhere = regexp.MustCompile(`cluster "([^"]+)"|on the hub`)
+
+// Denied names together the rights that a user lacks by the error of requests to the hub, and to members through the
+// hub, which names the cluster before the denial. It is empty for other errors, and for those that name rights already.
+func Denied(message string) string {
+	if strings.Contains(message, "you may not ") {
+		return ""
+	}
+	var all []Missing
+	var paths []string
+	for _, at := range denial.FindAllStringSubmatchIndex(message, -1) {
+		said := denial.FindStringSubmatch(message[at[0]:at[1]])
+		verb, path, resource, group, namespace := said[1], said[2], said[3], said[4], said[5]
+		if path != "" {
+			paths = append(paths, LackOfPath(path))
+			continue
+		}
+		m := Lack(verb, group, resource, namespace)
+		if places := somewhere.FindAllStringSubmatch(message[:at[0]], -1); len(places) > 0 && !hubOnly(group) {
+			m.Cluster = places[len(places)-1][1]
+		}
+		if m.Cluster != "" { // the roles of the hub are not in the member
+			m.Role = kubernetesRole(verb, group, resource)
+		}
+		all = append(all, m)
+	}
+	if len(all) > 0 {
+		paths = append(paths, Sentence(all))
+	}
+	return strings.Join(paths, "; ")
+}
+
+// hubOnly reports whether members do not serve an API group.
+func hubOnly(group string) bool {
+	return strings.HasSuffix(group, ".karmada.io") || strings.HasSuffix(group, ".argosy.io")
 }

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/test/kit/clitest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
+)
+
+// deny answers the requests for which refuses is true as the RBAC of an API server does.
+func deny(refuses func(*request.RequestInfo) bool) func(http.ResponseWriter, *http.Request) bool {
+	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		info, err := infos.NewRequestInfo(r)
+		if err != nil || !info.IsResourceRequest && !strings.HasPrefix(info.Path, "/argosy/") || !refuses(info) {
+			return false
+		}
+		s := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+			Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{},
+			Message: fmt.Sprintf(`forbidden: User "dev" cannot %s path %q`, info.Verb, info.Path)}
+		if info.IsResourceRequest {
+			s.Details.Group, s.Details.Kind, s.Details.Name = info.APIGroup, info.Resource, info.Name
+			of := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String()
+			if info.Name != "" {
+				of += fmt.Sprintf(" %q", info.Name)
+			}
+			resource, where := info.Resource, "at the cluster scope"
+			if info.Subresource != "" {
+				resource += "/" + info.Subresource
+			}
+			if info.Namespace != "" {
+				where = fmt.Sprintf("in the namespace %q", info.Namespace)
+			}
+			s.Message = fmt.Sprintf(`%s is forbidden: User "dev" cannot %s resource %q in API group %q %s`, of, info.Verb,
+				resource, info.APIGroup, where)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(s)
+		return true
+	}
+}
+
+// Every verb that reads names the rights that its user lacks, and the roles that have them.
+func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
+	event := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Event"}, Plural: "events",
+		Namespaced: true}
+	const fleet = "; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it"
+	const view = "; a ClusterRoleBinding to the ClusterRole argosy:view permits it"
+	const clusters = "you may not list clusters.cluster.karmada.io in all namespaces" + fleet
+	const own = "; a RoleBinding to the ClusterRole argosy:view permits it"
+	const fleetWide = "you may not list clusters.cluster.karmada.io, clusterpropagationpolicies.policy.karmada.io, " +
+		"clusteroverridepolicies.policy.karmada.io in all namespaces" + fleet + "; you may not list " +
+		"propagationpolicies.policy.karmada.io, overridepolicies.policy.karmada.io, resourcebindings.work.karmada.io, "
+	const inEU = "of cluster eu; a RoleBinding to the ClusterRole view in that cluster permits it"
+	for args, c := range map[string]struct {
+		inMember bool   // the member refuses
+		resource string // what is refused; empty for everything
+		want     string
+	}{
+		"get events -C eu": {resource: "clusters", want: "you may not get clusters.cluster.karmada.io/proxy in all " +
+			"namespaces; no role of the hub permits it: grant it cluster by cluster (docs/access.md#access-to-a-cluster)"},
+		"get events -C  eu -n shop": {inMember: true, want: "you may not list events in namespace shop " + inEU},
+		"get pods,configmaps -C eu -n shop": {inMember: true, want: "you may not list pods, configmaps in namespace shop " +
+			inEU},
+		"describe pod web -C eu -n shop": {inMember: true, want: "you may not get pods in namespace shop " + inEU},
+		"logs web -C eu -n shop":         {inMember: true, want: "you may not get pods in namespace shop " + inEU},
+		"top pods -n shop":               {want: clusters},
+		"orphans":                        {want: clusters},
+		"get clusters":                   {want: clusters},
+		"get deployments -n shop": {want: "you may not list deployments.apps in namespace shop; a RoleBinding to the " +
+			"ClusterRole view permits it"},
+		"get resourcebindings -n shop": {want: "you may not list resourcebindings.work.karmada.io in namespace shop" + own},
+		"status":                       {want: clusters},
+		"get failovers": {want: "you may not list clusters.cluster.karmada.io in all namespaces" + fleet +
+			"; you may not list resourcebindings.work.karmada.io, clusterresourcebindings.work.karmada.io in all " +
+			"namespaces" + view},
+		"simulate --cluster-down eu": {want: fleetWide},
+		"simulate record":            {want: fleetWide},
+		"why deployment web -n shop": {want: "you may not get deployments.apps in namespace shop; a RoleBinding to the " +
+			"ClusterRole view permits it"},
+		"release status r1 -n shop":     {want: "you may not get releases.release.argosy.io in namespace shop" + own},
+		"rollout status deployment/web": {want: "you may not get deployments.apps in namespace shop; a RoleBinding"},
+		"addons list":                   {want: "you may not list "},
+		"cordon eu":                     {want: "you may not get clusters.cluster.karmada.io in all namespaces" + fleet},
+		"secrets status":                {want: "you may not get /argosy/encryption"},
+		"migrate status":                {want: "you may not list "},
+	} {
+		t.Run(args, func(t *testing.T) {
+			member := membertest.New(t, event)
+			s := clitest.See(t, map[string]*membertest.Server{"eu": member})
+			s.ServeBindings()
+			for plural, gvk := range map[string]schema.GroupVersionKind{
+				"overridepolicies":                  policyv1alpha1.GroupVersion.WithKind("OverridePolicy"),
+				"clusteroverridepolicies":           policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"),
+				"resourceinterpretercustomizations": configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization"),
+				"resourceinterpreterwebhookconfigurations": configv1alpha1.GroupVersion.WithKind(
+					"ResourceInterpreterWebhookConfiguration"),
+				"priorityclasses":   {Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"},
+				"enclosedmanifests": releasev1alpha1.GroupVersion.WithKind("EnclosedManifest"),
+			} {
+				s.Api.Serve(membertest.Kind{GroupVersionKind: gvk, Plural: plural})
+			}
+			refuses := deny(func(i *request.RequestInfo) bool { return cmp.Or(c.resource, i.Resource) == i.Resource })
+			if c.inMember {
+				member.Behave(refuses)
+			} else {
+				s.Refuse = refuses
+			}
+			var out, errOut bytes.Buffer
+			code := Main(t.Context(), append(append([]string{"argosy"}, strings.Fields(args)...), "--kubeconfig", s.File),
+				&out, &errOut)
+			if text := out.String() + errOut.String(); code != 1 || !strings.Contains(text, c.want) {
+				t.Errorf("it ends with %d and does not say %q:\n%s", code, c.want, text)
+			}
+		})
+	}
+}
