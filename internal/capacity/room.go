@@ -124,6 +124,16 @@ func (f *Fleet) Limit(b workv1alpha2.Binding, cluster string) (l capacity.Limit,
 	return l, known
 }
 
+// QuotasText names the quota that limits a binding in the clusters that may take it; empty for none.
+func (f *Fleet) QuotasText(b workv1alpha2.Binding, s schedule.Snapshot) string {
+	candidates, _ := schedule.Feasible(b, s)
+	clusters := make([]string, len(candidates))
+	for i := range candidates {
+		clusters[i] = candidates[i].Cluster.Name
+	}
+	return capacity.QuotasText(b, clusters, func(cluster string) (capacity.Limit, bool) { return f.Limit(b, cluster) })
+}
+
 // seen returns the room by the states of the clusters, or else by their summaries.
 func seen(b workv1alpha2.Binding, s schedule.Snapshot, state stateOf) schedule.Capacity {
 	parts, sets := capacity.Parts(b)

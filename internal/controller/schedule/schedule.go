@@ -6,6 +6,7 @@ package schedule
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -250,6 +251,10 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	began := r.Clock.Now()
 	b := read.DeepCopyObject().(workv1alpha2.Binding)
 	result, failure := r.Fleet.Schedule(b, s)
+	var short *schedule.UnschedulableError
+	if errors.As(failure, &short) {
+		short.Limit = r.Fleet.QuotasText(b, s)
+	}
 	result.Apply(b, failure)
 	failure = r.explain(ctx, b, failure)
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)

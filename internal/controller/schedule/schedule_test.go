@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 	"github.com/argosy-io/argosy/test/kit/membertest"
@@ -39,6 +40,8 @@ type world struct {
 	fleet *capacity.Fleet
 	// embedded places the server in the process of the scheduler.
 	embedded bool
+	// measured is a member whose nodes and quotas the fleet knows; empty for none.
+	measured string
 	// askAgain and refreshAfter are the options of these names.
 	askAgain, refreshAfter time.Duration
 	clock                  *clocktesting.FakePassiveClock
@@ -85,6 +88,7 @@ func forBothScopes(t *testing.T, clusters []string, test func(*world)) {
 
 func (w *world) run() {
 	w.t.Helper()
+	var members *member.Members
 	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) (err error) {
 		if w.fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
 			return err
@@ -92,11 +96,30 @@ func (w *world) run() {
 		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
+		if w.measured != "" {
+			members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(),
+				Dial: membertest.Dial})
+			if err := w.fleet.Measure(ctx, mgr.GetCache(), members); err != nil {
+				return err
+			}
+			if err := mgr.Add(members); err != nil {
+				return err
+			}
+		}
 		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock,
 			AskAgain: w.askAgain, RefreshAfter: w.refreshAfter})
 	})
 	if err := w.fleet.WaitForSync(w.t.Context()); err != nil {
 		w.t.Fatal(err)
+	}
+	if w.measured != "" {
+		m, err := members.Get(w.measured)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if _, _, synced, listed := m.Load(); !synced {
+			<-listed
+		}
 	}
 }
 

@@ -8,14 +8,18 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
@@ -62,6 +66,55 @@ func TestPendingBindingIsScheduledAfterAnEstimateRises(t *testing.T) {
 			w.t.Error("estimators are asked about a binding that has what it wants")
 		}
 	})
+}
+
+// The condition of a binding that lacks capacity names the quota of a member that limits it.
+func TestConditionNamesTheQuotaThatLimits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ hard, want string }{
+		"a quota": {"1", "; in m1 ResourceQuota team of namespace shop limits cpu."},
+		"none":    {"", "or request fewer replicas."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) {
+				w := &world{Hub: controllertest.New(t), t: t, measured: "m1",
+					clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))}
+				m1 := w.Join("m1", controllertest.Deployment)
+				list := func(cpu string) corev1.ResourceList {
+					return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+						corev1.ResourcePods: resource.MustParse("9")}
+				}
+				m1.Put(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+					ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Allocatable: list("3"),
+						Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
+				if c.hard != "" {
+					m1.Put(&corev1.ResourceQuota{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"},
+						ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "team"},
+						Spec:       corev1.ResourceQuotaSpec{Hard: list(c.hard)}})
+				}
+				w.binding = scope.Bindings.New("shop")
+				w.binding.SetName("b")
+				w.binding.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "some-id"})
+				w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment",
+					Namespace: "shop", Name: "b"}
+				w.binding.BindingSpec().Placement = &policyv1alpha1.Placement{}
+				dividedByRoom(w.binding)
+				w.binding.BindingSpec().Replicas = 9
+				w.binding.BindingSpec().ReplicaRequirements.ResourceRequest = corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse("1")}
+				w.run()
+				w.Make(w.binding)
+				w.Eventually("it says "+c.want, func() string {
+					w.HasObject(w.binding)
+					of := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled)
+					if of == nil || of.Reason != workv1alpha2.ReasonUnschedulable || !strings.HasSuffix(of.Message, c.want) {
+						return fmt.Sprintf("%+v", of)
+					}
+					return ""
+				})
+			})
+		})
+	}
 }
 
 func TestBindingsWaitingForCapacityRetryAtABoundedRate(t *testing.T) {

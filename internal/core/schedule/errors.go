@@ -95,6 +95,8 @@ type UnschedulableError struct {
 	Available, Wanted int64
 	// Apart is how the anti-affinity of the pods limits the capacity; empty if it does not.
 	Apart string
+	// Limit names what limits the capacity in clusters, as the caller knows it; empty if it does not.
+	Limit string
 }
 
 // Error returns the message of the condition.
@@ -165,6 +167,9 @@ func (e *UnschedulableError) Help() string {
 	help := fmt.Sprintf("%d are required: free capacity for %d more, select more clusters in the policy, or request fewer replicas", e.Wanted, e.Wanted-e.Available)
 	if e.Apart != "" {
 		help += "; a cluster has room for " + e.Apart
+	}
+	if e.Limit != "" {
+		help += "; " + e.Limit
 	}
 	return help
 }

@@ -1,10 +1,14 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Limit keeps more replicas from fitting in a cluster: a quota, the spread of the replicas, or else its nodes.
@@ -31,6 +35,27 @@ func (l Limit) QuotaText(namespace string) string {
 		return ""
 	}
 	return fmt.Sprintf("ResourceQuota %s of namespace %s limits %s", l.Quota, namespace, l.Resource)
+}
+
+// QuotasText names the quota that limits a binding in the first of the clusters with one, and the clusters with the
+// same, as "in m1, m2 ResourceQuota …"; empty for none.
+func QuotasText(b workv1alpha2.Binding, clusters []string, limit func(cluster string) (Limit, bool)) string {
+	var limited []string
+	first := ""
+	for _, name := range clusters {
+		l, known := limit(name)
+		if !known {
+			continue
+		}
+		quota := l.QuotaText(b.GetNamespace())
+		if first = cmp.Or(first, quota); quota != "" && quota == first {
+			limited = append(limited, name)
+		}
+	}
+	if first == "" {
+		return ""
+	}
+	return fmt.Sprintf("in %s %s", text.Names(limited, 8), first)
 }
 
 // Limit returns why Replicas is not larger.

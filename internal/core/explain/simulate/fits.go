@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,26 +36,20 @@ func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
 	return out
 }
 
-// quotas names the quota that limits a binding in the first cluster with one, and the clusters that have the same;
-// empty for none.
+// quotas names the quota that limits a binding in clusters; empty for none.
 func (s *state) quotas(b workv1alpha2.Binding, clusters []string) string {
 	parts, sets := capacity.Parts(b)
-	var limited []string
-	first := ""
-	for _, name := range clusters {
-		m := s.rooms.member(name)
-		if sets || m == nil || !m.HasNodes() {
-			continue
+	named := capacity.QuotasText(b, clusters, func(cluster string) (l capacity.Limit, known bool) {
+		m := s.rooms.member(cluster)
+		if known = !sets && m != nil && m.HasNodes(); known {
+			l = m.Limit(parts[0].Need)
 		}
-		quota := m.Limit(parts[0].Need).QuotaText(b.GetNamespace())
-		if first = cmp.Or(first, quota); quota != "" && quota == first {
-			limited = append(limited, name)
-		}
-	}
-	if first == "" {
+		return l, known
+	})
+	if named == "" {
 		return ""
 	}
-	return fmt.Sprintf("; in %s %s", few(limited), first)
+	return "; " + named
 }
 
 // requests returns what n replicas request, as " (cpu 4, memory 8Gi)"; empty for no requests.
