@@ -94,7 +94,8 @@ func (f *Fleet) Estimated() bool {
 // Room returns how many more replicas of a binding fit in each cluster of s, after reservations: from nodes and pods,
 // or else from the summary. A cluster that is not Ready is unknown. Until its condition is known, the last data counts.
 func (f *Fleet) Room(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
-	return schedule.Least(seen(b, s, f.state), f.estimatorAnswers(b, s))
+	room, _ := f.RoomAndLimits(b, s)
+	return room
 }
 
 // estimatorAnswers returns the answers of the estimators; nil without any.
@@ -112,16 +113,29 @@ func (f *Fleet) estimatorAnswers(b workv1alpha2.Binding, s schedule.Snapshot) sc
 	return schedule.Least(answers...)
 }
 
-// Limit returns what keeps more replicas of a binding from fitting in a cluster. It is not known for bindings with
-// components, and without nodes.
+// Limit returns what keeps more of a binding from fitting in a cluster, apart from estimators. It is not known without
+// nodes.
 func (f *Fleet) Limit(b workv1alpha2.Binding, cluster string) (l capacity.Limit, known bool) {
-	parts, sets := capacity.Parts(b)
 	f.state(cluster, func(m *capacity.ClusterState) {
-		if known = !sets && m.HasNodes(); known {
-			l = m.Limit(parts[0].Need)
+		if known = m.HasNodes(); known {
+			l = m.Limit(b)
 		}
 	})
 	return l, known
+}
+
+// RoomAndLimits returns Room, and what limits it in a cluster, where that is known.
+func (f *Fleet) RoomAndLimits(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.Capacity,
+	func(cluster string) (capacity.Limit, bool)) {
+	asked := f.estimatorAnswers(b, s)
+	return schedule.Least(seen(b, s, f.state), asked), func(cluster string) (capacity.Limit, bool) {
+		l, known := f.Limit(b, cluster)
+		if known && asked != nil {
+			n, answered := asked(cluster)
+			l.Estimator = answered && n < l.Replicas
+		}
+		return l, known
+	}
 }
 
 // QuotasText names the quota that limits a binding in the clusters that may take it; empty for none.

@@ -193,6 +193,17 @@ func TestOnlyUnreachableMemberHasUnknownRoom(t *testing.T) {
 			return schedule.Answers(map[string]int32{"m2": 7, "summed": 2, "none": 5})
 		})
 		w.expectRoom("the least of what is known", three, map[string]string{"m1": "0", "m2": "1", "none": "5", "summed": "2"})
+		_, limits := w.fleet.RoomAndLimits(three, w.fleet.Snapshot())
+		if l, known := limits("m2"); !known || l.Estimator || l.Replicas != 1 {
+			t.Errorf("an estimator that answers more limits: %+v, %t", l, known)
+		}
+		w.fleet.Estimate(func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity {
+			return schedule.Answers(map[string]int32{"m2": 0})
+		})
+		_, limits = w.fleet.RoomAndLimits(three, w.fleet.Snapshot())
+		if l, known := limits("m2"); !known || !l.Estimator || l.Replicas != 1 {
+			t.Errorf("an estimator that answers less does not limit: %+v, %t", l, known)
+		}
 	})
 }
 

@@ -55,7 +55,7 @@ func AllParts() Parts {
 	}
 	room := func(_ context.Context, b workv1alpha2.Binding) (schedule.Capacity, explain.Limits) {
 		if f := synced(); f != nil {
-			return f.Room(b, f.Snapshot()), func(cluster string) (core.Limit, bool) { return f.Limit(b, cluster) }
+			return f.RoomAndLimits(b, f.Snapshot())
 		}
 		return nil, nil
 	}

@@ -342,13 +342,15 @@ func TestOverHTTP(t *testing.T) {
 func TestTheSchedulersRoomOverHTTP(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", "web-deployment")}
 	b.Spec.Replicas = 4
-	r, mapper := hub(b, &clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")},
+	sets := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", "sets")}
+	sets.Spec.Components = []workv1alpha2.Component{{Name: "head", Replicas: 1}}
+	r, mapper := hub(b, sets, &clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")},
 		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "us")},
 		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "uk")})
 	var knows schedule.Capacity
 	server := httptest.NewServer(RoomHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
 		func(_ context.Context, of workv1alpha2.Binding) (schedule.Capacity, why.Limits) {
-			if of.GetName() != b.Name {
+			if of.GetName() != b.Name && of.GetName() != sets.Name {
 				t.Errorf("asked about %s", of.GetName())
 			}
 			return knows, func(cluster string) (capacity.Limit, bool) {
@@ -378,6 +380,11 @@ func TestTheSchedulersRoomOverHTTP(t *testing.T) {
 		if _, known := got(cluster); known {
 			t.Errorf("the room of %s is known", cluster)
 		}
+	}
+	knows = schedule.Answers(map[string]int32{"eu": 0, "uk": 1})
+	_, limits = room(t.Context(), sets)
+	if limit, known := limits("eu"); !known || limit.Quota != "team" {
+		t.Errorf("the limit of components in eu: %+v, %t", limit, known)
 	}
 	other := b.DeepCopy()
 	other.Name = "none"

@@ -57,7 +57,7 @@ func RoomHandler(connect Connector, room Room) http.Handler {
 				continue
 			}
 			a := answer{Replicas: n}
-			if n < b.BindingSpec().Replicas {
+			if int64(n) < schedule.Wanted(b.BindingSpec()) {
 				if limit, known := limits(c.Name); known {
 					a.Limit = &limit
 				}

@@ -113,14 +113,19 @@ func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, plugin
 	return false
 }
 
+// Wanted returns how many replicas one cluster may get, or sets of components, which stay together.
+func Wanted(spec *workv1alpha2.ResourceBindingSpec) int64 {
+	if len(spec.Components) > 0 {
+		return 1
+	}
+	return int64(spec.Replicas)
+}
+
 // estimate sets the capacity of candidates. If a cluster has no limit, or is unknown, its capacity is the number of
 // wanted replicas. So these clusters get equal shares, and do not outweigh clusters with known capacity more than
 // needed.
 func estimate(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, room Capacity) {
-	wanted := int64(spec.Replicas)
-	if len(spec.Components) > 0 {
-		wanted = 1
-	}
+	wanted := Wanted(spec)
 	for i := range candidates {
 		c := &candidates[i]
 		c.Available, c.Known = wanted, false

@@ -59,8 +59,41 @@ func TestLimitIsWhatDecidesTheReplicas(t *testing.T) {
 	} {
 		m := NewClusterState().set(c.have...)
 		c.want.Replicas = c.fit
-		if got, fit := m.Limit(c.need), m.Replicas(c.need); fit != c.fit || !reflect.DeepEqual(got, c.want) {
+		got, _ := m.limit([]Part{{c.need, 1}}, false)
+		if fit := m.Replicas(c.need); fit != c.fit || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %d fit, limited by %+v; want %+v", name, fit, got, c.want)
+		}
+	}
+}
+
+// Components share the limit of the quota. Without one, the component that fits the least limits.
+func TestLimitOfComponents(t *testing.T) {
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "team"},
+		Spec: corev1.ResourceQuotaSpec{Hard: list("cpu 2")}}
+	nodes := []any{aNode("a", "cpu 2, pods 10"), aNode("b", "cpu 2, pods 10")}
+	for name, c := range map[string]struct {
+		have     []any
+		workers  int32
+		selector map[string]string
+		want     Limit
+	}{
+		"a quota of the namespace": {append(nodes, quota), 2, nil, Limit{Quota: "team", Resource: "cpu"}},
+		"too many workers":         {nodes, 5, nil, Limit{Component: "worker", Nodes: 2, Lacking: map[string]int{"cpu": 2}}},
+		"a selector of workers": {nodes, 1, map[string]string{"disk": "ssd"}, Limit{Component: "worker", Nodes: 2,
+			Unmatched: 2, Lacking: map[string]int{}}},
+		"the head is alone": {nodes, 0, nil, Limit{Replicas: 4, Component: "head", Nodes: 2,
+			Lacking: map[string]int{"cpu": 2}}},
+	} {
+		b := &workv1alpha2.ResourceBinding{}
+		b.Spec.Resource.Namespace = "shop"
+		requires := func(selector map[string]string) *workv1alpha2.ComponentReplicaRequirements {
+			return &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: list("cpu 1"),
+				NodeClaim: &workv1alpha2.NodeClaim{NodeSelector: selector}}
+		}
+		b.Spec.Components = []workv1alpha2.Component{{Name: "head", Replicas: 1, ReplicaRequirements: requires(nil)},
+			{Name: "worker", Replicas: c.workers, ReplicaRequirements: requires(c.selector)}}
+		if got := NewClusterState().set(c.have...).Limit(b); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: limited by %+v; want %+v", name, got, c.want)
 		}
 	}
 }

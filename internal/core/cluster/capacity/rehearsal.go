@@ -78,8 +78,8 @@ func (r *Rehearsal) Clone() *Rehearsal {
 // HasNodes reports whether the cluster has visible nodes.
 func (r *Rehearsal) HasNodes() bool { return r.member.HasNodes() }
 
-// Limit returns what keeps more replicas from fitting.
-func (r *Rehearsal) Limit(need *Requirement) Limit { return r.member.Limit(need) }
+// Limit returns what keeps more of a binding from fitting.
+func (r *Rehearsal) Limit(b workv1alpha2.Binding) Limit { return r.member.Limit(b) }
 
 // Record returns the current state.
 func (r *Rehearsal) Record() Record { return r.member.Record() }

@@ -38,11 +38,10 @@ func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
 
 // quotas names the quota that limits a binding in clusters; empty for none.
 func (s *state) quotas(b workv1alpha2.Binding, clusters []string) string {
-	parts, sets := capacity.Parts(b)
 	named := capacity.QuotasText(b, clusters, func(cluster string) (l capacity.Limit, known bool) {
 		m := s.rooms.member(cluster)
-		if known = !sets && m != nil && m.HasNodes(); known {
-			l = m.Limit(parts[0].Need)
+		if known = m != nil && m.HasNodes(); known {
+			l = m.Limit(b)
 		}
 		return l, known
 	})

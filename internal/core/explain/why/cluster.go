@@ -307,7 +307,11 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	case b == nil || b.BindingSpec().Placement == nil:
 		return "nothing places it there"
 	case e.answer.Placement.Failure != "":
-		if what, _ := e.limitIn(candidates[name]); what != "" {
+		what, _ := e.limitIn(candidates[name])
+		switch {
+		case what != "" && len(b.BindingSpec().Components) > 0:
+			return "has no capacity for all components: " + what
+		case what != "":
 			return fmt.Sprintf("has capacity for %d of %s: %s", candidates[name].Available,
 				text.Count(int(b.BindingSpec().Replicas), "replica"), what)
 		}

@@ -267,6 +267,9 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		}
 		return lower + less + ", add nodes, or select more clusters"
 	}
+	if limits := e.limits(result.Candidates); noRoom != nil && limits != "" {
+		return limits + "; or select more clusters"
+	}
 	var unfit *schedule.FitError
 	if errors.As(failure, &unfit) {
 		if unfit.Clusters == 0 {

@@ -2,13 +2,9 @@ package why
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/labels"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
@@ -60,44 +56,23 @@ func (f Free) text() string {
 // how to see it; empty if the sum explains the capacity.
 func (e *explanation) limitIn(c schedule.Candidate) (what, next string) {
 	b := e.ownBinding()
-	if b == nil || e.Limits == nil || !c.Known || c.Available >= int64(b.BindingSpec().Replicas) {
+	if b == nil || e.Limits == nil || !c.Known || c.Available >= schedule.Wanted(b.BindingSpec()) {
 		return "", ""
 	}
 	limit, known := e.Limits(c.Cluster.Name)
 	if sum, summed := e.fleet.Room(b)(c.Cluster.Name); !known || !summed || int64(sum) <= c.Available {
 		return "", ""
 	}
-	namespace, check := b.BindingSpec().Resource.Namespace, "for cluster "+c.Cluster.Name+" check "
-	switch {
-	case int64(limit.Replicas) > c.Available:
-		return "its estimator answers that no more fit", check + "its estimator"
+	check := "for cluster " + c.Cluster.Name + " check "
+	switch selector := limit.Selector(b); {
+	case limit.Estimator:
+		return limit.Text(b), check + "its estimator"
 	case limit.Quota != "":
-		return limit.QuotaText(namespace),
-			fmt.Sprintf("%s`argosy get resourcequotas %s -n %s -C %s`", check, limit.Quota, namespace, c.Cluster.Name)
-	case limit.Spread:
-		return "its spread allows no more: " + capacity.SpreadOfBinding(b).String(),
-			fmt.Sprintf("%s`argosy get nodes -C %s`", check, c.Cluster.Name)
+		return limit.Text(b), fmt.Sprintf("%s`argosy get resourcequotas %s -n %s -C %s`", check, limit.Quota,
+			b.BindingSpec().Resource.Namespace, c.Cluster.Name)
+	case limit.Spread || selector == "":
+		return limit.Text(b), fmt.Sprintf("%s`argosy get nodes -C %s`", check, c.Cluster.Name)
+	default:
+		return limit.Text(b), fmt.Sprintf("%s`argosy get nodes -l %s -C %s`", check, selector, c.Cluster.Name)
 	}
-	var rules, whats []string
-	selected := ""
-	if need := b.BindingSpec().ReplicaRequirements; need != nil && need.NodeClaim != nil {
-		if selector := labels.Set(need.NodeClaim.NodeSelector); len(selector) > 0 {
-			rules, selected = append(rules, "nodeSelector "+selector.String()), "-l "+selector.String()+" "
-		}
-		if need.NodeClaim.HardNodeAffinity != nil {
-			rules = append(rules, "its node affinity")
-		}
-	}
-	count := func(n int, nodes string) {
-		if n > 0 {
-			whats = append(whats, fmt.Sprintf("%s: %d of %d", nodes, n, limit.Nodes))
-		}
-	}
-	count(limit.Unmatched, "nodes that do not match "+strings.Join(rules, " and "))
-	for _, resource := range slices.Sorted(maps.Keys(limit.Lacking)) {
-		count(limit.Lacking[resource], "nodes that lack "+resource)
-	}
-	count(limit.Tainted, "nodes with a taint that it does not tolerate")
-	count(limit.NotReady, "nodes that are not ready")
-	return strings.Join(whats, "; "), fmt.Sprintf("%s`argosy get nodes %s-C %s`", check, selected, c.Cluster.Name)
 }

@@ -239,6 +239,18 @@ func components(t *testing.T, placement string, workers int32) *hub {
 	return h
 }
 
+// limitedComponents returns a hub with two components that fit in no cluster, each for this reason.
+func limitedComponents(t *testing.T, l capacity.Limit) *hub {
+	h := components(t, "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}", 11)
+	for i := range h.Clusters {
+		cpus("99")(h.Clusters[i])
+	}
+	h.Binding.BindingSpec().Components[1].ReplicaRequirements = &workv1alpha2.ComponentReplicaRequirements{
+		NodeClaim: &workv1alpha2.NodeClaim{NodeSelector: map[string]string{"disk": "ssd"}}}
+	h.Room, h.Limits = schedule.Answers(map[string]int32{"m1": 0, "m2": 0, "m3": 0}), limitedBy(l)
+	return h
+}
+
 // runAll returns the whole way, with all well.
 func (h *hub) runAll(p policyv1alpha1.Propagation) *hub {
 	h.claim(p)
@@ -479,6 +491,19 @@ var stories = []struct {
 		given: func(t *testing.T) *hub {
 			return components(t, "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}", 11)
 		}},
+	{name: "components that a quota limits", severity: why.Problem, want: "not scheduled",
+		next: "m1, m2, m3: ResourceQuota team of namespace shop limits cpu; for cluster m1 check " +
+			"`argosy get resourcequotas team -n shop -C m1`; or select more clusters",
+		given: func(t *testing.T) *hub {
+			return limitedComponents(t, capacity.Limit{Quota: "team", Resource: "cpu"})
+		}},
+	{name: "components of which one finds no node", severity: why.Problem, want: "not scheduled",
+		next: "m1, m2, m3: component worker: nodes that do not match nodeSelector disk=ssd: 2 of 3; nodes that lack cpu: " +
+			"1 of 3; for cluster m1 check `argosy get nodes -l disk=ssd -C m1`; or select more clusters",
+		given: func(t *testing.T) *hub {
+			return limitedComponents(t, capacity.Limit{Component: "worker", Nodes: 3, Unmatched: 2,
+				Lacking: map[string]int{"cpu": 1}})
+		}},
 	{name: "components in one cluster", severity: "", want: "",
 		given: func(t *testing.T) *hub {
 			return components(t, "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}", 5)
@@ -591,7 +616,17 @@ var stories = []struct {
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
 			h.Room = schedule.Answers(map[string]int32{"m1": 1})
-			h.Limits = limitedBy(capacity.Limit{Replicas: 9, Nodes: 1, Lacking: map[string]int{"cpu": 1}})
+			h.Limits = limitedBy(capacity.Limit{Replicas: 9, Estimator: true, Nodes: 1,
+				Lacking: map[string]int{"cpu": 1}})
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			return h
+		}},
+	{name: "a quota that was counted later than the capacity", severity: why.Problem,
+		want: "Clusters available replicas 1 are not enough", next: "m1: ResourceQuota team of namespace shop limits cpu",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1"))
+			h.Room = schedule.Answers(map[string]int32{"m1": 1})
+			h.Limits = limitedBy(capacity.Limit{Replicas: 2, Quota: "team", Resource: "cpu"})
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 			return h
 		}},
