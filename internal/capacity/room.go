@@ -138,14 +138,17 @@ func (f *Fleet) RoomAndLimits(b workv1alpha2.Binding, s schedule.Snapshot) (sche
 	}
 }
 
-// QuotasText names the quota that limits a binding in the clusters that may take it; empty for none.
+// QuotasText names the quotas that limit a binding in the clusters that may take it; empty for none.
 func (f *Fleet) QuotasText(b workv1alpha2.Binding, s schedule.Snapshot) string {
 	candidates, _ := schedule.Feasible(b, s)
 	clusters := make([]string, len(candidates))
 	for i := range candidates {
 		clusters[i] = candidates[i].Cluster.Name
 	}
-	return capacity.QuotasText(b, clusters, func(cluster string) (capacity.Limit, bool) { return f.Limit(b, cluster) })
+	return capacity.LimitsText(clusters, func(cluster string) string {
+		l, _ := f.Limit(b, cluster)
+		return l.QuotaText(b.BindingSpec().Resource.Namespace)
+	})
 }
 
 // seen returns the room by the states of the clusters, or else by their summaries.

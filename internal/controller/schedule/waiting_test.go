@@ -72,7 +72,7 @@ func TestPendingBindingIsScheduledAfterAnEstimateRises(t *testing.T) {
 func TestConditionNamesTheQuotaThatLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ hard, want string }{
-		"a quota": {"1", "; in m1 ResourceQuota team of namespace shop limits cpu."},
+		"a quota": {"1", "; m1: ResourceQuota team of namespace shop limits cpu."},
 		"none":    {"", "or request fewer replicas."},
 	} {
 		t.Run(name, func(t *testing.T) {

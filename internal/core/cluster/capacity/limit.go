@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -46,25 +45,22 @@ func (l Limit) QuotaText(namespace string) string {
 	return fmt.Sprintf("ResourceQuota %s of namespace %s limits %s", l.Quota, namespace, l.Resource)
 }
 
-// QuotasText names the quota that limits a binding in the first of the clusters with one, and the clusters with the
-// same, as "in m1, m2 ResourceQuota …"; empty for none.
-func QuotasText(b workv1alpha2.Binding, clusters []string, limit func(cluster string) (Limit, bool)) string {
-	var limited []string
-	first := ""
+// LimitsText returns the first three of what limits clusters, each with its clusters, as "m1, m2: ResourceQuota …; m3:
+// …"; empty for nothing.
+func LimitsText(clusters []string, limit func(cluster string) string) string {
+	var order, texts []string
+	limited := map[string][]string{}
 	for _, name := range clusters {
-		l, known := limit(name)
-		if !known {
-			continue
+		l := limit(name)
+		if l != "" && limited[l] == nil {
+			order = append(order, l)
 		}
-		quota := l.QuotaText(b.BindingSpec().Resource.Namespace)
-		if first = cmp.Or(first, quota); quota != "" && quota == first {
-			limited = append(limited, name)
-		}
+		limited[l] = append(limited[l], name)
 	}
-	if first == "" {
-		return ""
+	for _, l := range order[:min(len(order), 3)] {
+		texts = append(texts, text.Names(limited[l], 8)+": "+l)
 	}
-	return fmt.Sprintf("in %s %s", text.Names(limited, 8), first)
+	return strings.Join(texts, "; ")
 }
 
 // Text returns what limits a binding; empty if that is not known.

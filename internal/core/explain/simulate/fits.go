@@ -29,26 +29,26 @@ func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
 	}
 	spec, missing := b.BindingSpec(), short.Wanted-short.Available
 	needs := requests(spec.ReplicaRequirements, missing)
-	out := []string{fmt.Sprintf("room for %d more replicas%s in %s%s", missing, needs, few(where), s.quotas(b, where))}
+	out := []string{fmt.Sprintf("room for %d more replicas%s in %s%s", missing, needs, few(where), s.limits(b, where))}
 	if fewer := int64(spec.Replicas) - missing; fewer > 0 {
 		out = append(out, fmt.Sprintf("%d replicas instead of %d", fewer, spec.Replicas))
 	}
 	return out
 }
 
-// quotas names the quota that limits a binding in clusters; empty for none.
-func (s *state) quotas(b workv1alpha2.Binding, clusters []string) string {
-	named := capacity.QuotasText(b, clusters, func(cluster string) (l capacity.Limit, known bool) {
+// limits returns what limits a binding in clusters, after "; "; empty if nothing is known.
+func (s *state) limits(b workv1alpha2.Binding, clusters []string) string {
+	limits := capacity.LimitsText(clusters, func(cluster string) string {
 		m := s.rooms.member(cluster)
-		if known = m != nil && m.HasNodes(); known {
-			l = m.Limit(b)
+		if m == nil || !m.HasNodes() {
+			return ""
 		}
-		return l, known
+		return m.Limit(b).Text(b)
 	})
-	if named == "" {
+	if limits == "" {
 		return ""
 	}
-	return "; " + named
+	return "; " + limits
 }
 
 // requests returns what n replicas request, as " (cpu 4, memory 8Gi)"; empty for no requests.

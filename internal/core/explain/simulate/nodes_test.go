@@ -59,7 +59,8 @@ func TestAFleetOfNodesIsCountedNodeByNode(t *testing.T) {
 	}
 	r = run(t, load(t, shop), Change{Scale: []Scale{scale(t, "deployment/web=17")}})
 	if r.Summary.UnplacedReplicas != 5 ||
-		r.Workloads[0].WouldFit[0] != "room for 1 more replicas (cpu 1, memory 1Gi) in m1, m2" {
+		r.Workloads[0].WouldFit[0] != "room for 1 more replicas (cpu 1, memory 1Gi) in m1, m2; m1: nodes that "+
+			"lack cpu: 4 of 4; m2: nodes that lack cpu: 10 of 11; nodes with a taint that it does not tolerate: 1 of 11" {
 		t.Errorf("%+v", r.Workloads[0])
 	}
 	r = run(t, load(t, shop), Change{Scale: []Scale{scale(t, "deployment/web=17")}, Objects: objects(t, `
