@@ -276,21 +276,36 @@ func (e *policyExplanation) whyNotClaimed(row Selected, t match.Template, claim 
 	return notClaimedYet, ""
 }
 
+// change is one of a policy: preemption Always, and a priority above that of another policy.
+type change struct{ preempts, higher bool }
+
+// made returns p with the change.
+func (c change) made(p, q policyv1alpha1.Propagation) policyv1alpha1.Propagation {
+	changed := p.DeepCopyObject().(policyv1alpha1.Propagation)
+	if c.preempts {
+		changed.PropagationSpec().Preemption = policyv1alpha1.PreemptAlways
+	}
+	if c.higher {
+		changed.PropagationSpec().Priority = new(propagate.Priority(q) + 1)
+	}
+	return changed
+}
+
+// takesOver reports whether p with a change takes over a template that q has claimed.
+func takesOver(t match.Template, p, q policyv1alpha1.Propagation, c change) bool {
+	_, takes := propagate.Preempt(t, q, []policyv1alpha1.Propagation{c.made(p, q)})
+	return takes
+}
+
 // remedyToClaim returns the smallest change of p with which the hub decides that p claims a template, and not q; empty
 // if p is about to claim it. claimed is true if q has claimed the template already.
 func remedyToClaim(t match.Template, p, q policyv1alpha1.Propagation, claimed bool) string {
 	wins := func(preempts, higher bool) bool {
-		changed := p.DeepCopyObject().(policyv1alpha1.Propagation)
-		if preempts {
-			changed.PropagationSpec().Preemption = policyv1alpha1.PreemptAlways
-		}
-		if higher {
-			changed.PropagationSpec().Priority = new(propagate.Priority(q) + 1)
-		}
+		c := change{preempts, higher}
 		if claimed {
-			_, takes := propagate.Preempt(t, q, []policyv1alpha1.Propagation{changed})
-			return takes
+			return takesOver(t, p, q, c)
 		}
+		changed := c.made(p, q)
 		first, _ := propagate.Match(t, []policyv1alpha1.Propagation{changed, q})
 		return first == changed
 	}

@@ -266,13 +266,11 @@ func (e *explanation) whyNot(p, q policyv1alpha1.Propagation) string {
 	}
 	if first, _ := propagate.Match(t, []policyv1alpha1.Propagation{p, q}); theirs != match.None &&
 		describe(first) == describe(p) {
-		if _, takes := propagate.Preempt(t, q, []policyv1alpha1.Propagation{p}); takes {
+		if takesOver(t, p, q, change{}) {
 			return "preempts that policy and is about to claim the template"
 		}
 		if p.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways {
-			always := p.DeepCopyObject().(policyv1alpha1.Propagation)
-			always.PropagationSpec().Preemption = policyv1alpha1.PreemptAlways
-			if _, takes := propagate.Preempt(t, q, []policyv1alpha1.Propagation{always}); !takes {
+			if !takesOver(t, p, q, change{preempts: true}) {
 				return "ranks higher, but another policy had already claimed the template; set preemption: Always and a higher " +
 					"priority to take it over"
 			}
