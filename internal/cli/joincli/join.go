@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/cli/membercli"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/member"
@@ -109,8 +110,9 @@ func (j *Join) report(step, detail string) {
 }
 
 func ValidName(name string) error {
-	if len(name) > 48 {
-		return fmt.Errorf("cluster name %q has %d characters; it must be no more than 48 characters", name, len(name))
+	if len(name) > membership.NameLimit {
+		return fmt.Errorf("cluster name %q has %d characters; it must be no more than %d characters", name, len(name),
+			membership.NameLimit)
 	}
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		return fmt.Errorf("cluster name %q: %s", name, strings.Join(wrong, "; "))

@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
-
-// clusterNameLimit leaves space for names that are derived from that of a cluster.
-const clusterNameLimit = 48
 
 // DefaultCluster sets the defaults that the schema cannot. The time of a NoExecute taint starts now.
 func DefaultCluster(c *clusterv1alpha1.Cluster, now metav1.Time) {
@@ -66,7 +65,7 @@ func DefaultGrades() []clusterv1alpha1.ResourceModel {
 // Cluster validates a member cluster.
 func Cluster(c *clusterv1alpha1.Cluster) field.ErrorList {
 	spec, path := &c.Spec, field.NewPath("spec")
-	errs := clusterName(c.Name, field.NewPath("metadata", "name"))
+	errs := ClusterName(c.Name, field.NewPath("metadata", "name"))
 	if spec.APIEndpoint != "" {
 		errs = append(errs, endpoint(spec.APIEndpoint, path.Child("apiEndpoint"))...)
 	}
@@ -87,13 +86,13 @@ func Cluster(c *clusterv1alpha1.Cluster) field.ErrorList {
 	return errs
 }
 
-func clusterName(name string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(name) > clusterNameLimit {
-		errs = append(errs, field.Invalid(path, name, fmt.Sprintf("must be no more than %d characters", clusterNameLimit)))
+// ClusterName validates the name of a cluster.
+func ClusterName(name string, path *field.Path) field.ErrorList {
+	if len(name) > membership.NameLimit {
+		return field.ErrorList{field.Invalid(path, text.Cut(name, 2*membership.NameLimit),
+			fmt.Sprintf("must be no more than %d characters", membership.NameLimit))}
 	}
-	errs = append(errs, valid(path, name, validation.IsDNS1123Label)...)
-	return errs
+	return valid(path, name, validation.IsDNS1123Label)
 }
 
 func endpoint(address string, path *field.Path) field.ErrorList {

@@ -52,7 +52,7 @@ func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.E
 		clusters []networkingv1alpha1.ClusterSelector
 	}{{"providerClusters", s.Spec.ProviderClusters}, {"consumerClusters", s.Spec.ConsumerClusters}} {
 		for i, c := range of.clusters {
-			errs = append(errs, clusterName(c.Name, spec.Child(of.field).Index(i).Child("name"))...)
+			errs = append(errs, ClusterName(c.Name, spec.Child(of.field).Index(i).Child("name"))...)
 		}
 	}
 	return errs

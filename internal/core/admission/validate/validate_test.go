@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -335,6 +336,10 @@ func TestCluster(t *testing.T) {
 			wants = []string{"metadata.name", want}
 		}
 		check(t, name, Cluster(cluster), wants)
+	}
+	long := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("a", 300_000)}}
+	if errs := Cluster(long).ToAggregate(); errs == nil || len(errs.Error()) > 200 {
+		t.Errorf("the error of a long name is %d bytes", len(fmt.Sprint(errs)))
 	}
 }
 

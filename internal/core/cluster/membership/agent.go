@@ -8,6 +8,9 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
+// NameLimit is the maximum length of the name of a cluster. It leaves space for names that are derived from it.
+const NameLimit = 48
+
 const (
 	// AgentLeaseDuration is the duration of the Lease that the agent of a cluster in Pull mode renews on the hub.
 	AgentLeaseDuration = 40 * time.Second

@@ -8,6 +8,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -118,7 +119,7 @@ func (r Request) Judge(known Known, token Token) Decision {
 	name, ok := ClusterOf(r.CommonName)
 	if !ok {
 		return deny("%q is not the user of an agent: the name of a cluster must be a DNS label of at most %d characters "+
-			"that does not end with %s", r.CommonName, nameLimit, impersonatorSuffix)
+			"that does not end with %s", r.CommonName, membership.NameLimit, impersonatorSuffix)
 	}
 	if r.fromAgent() {
 		return r.judgeRenewal(name, known)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
 const (
@@ -22,8 +24,6 @@ const (
 	// TunnelSubresource is the subresource of its Cluster that an agent creates to connect the cluster for requests of the
 	// hub.
 	TunnelSubresource = "tunnel"
-	// nameLimit is the maximum length of the name of a cluster.
-	nameLimit = 48
 )
 
 // User returns the user that the agent of a cluster is.
@@ -41,6 +41,6 @@ func TokenID(user string) (id string, ok bool) { return strings.CutPrefix(user, 
 // validName reports whether a cluster can have the name and be in Pull mode. A name with the suffix of impersonators is
 // also that of another cluster's Secret.
 func validName(name string) bool {
-	return len(name) <= nameLimit && len(validation.IsDNS1123Label(name)) == 0 && User(name) != Registrar &&
+	return len(name) <= membership.NameLimit && len(validation.IsDNS1123Label(name)) == 0 && User(name) != Registrar &&
 		!strings.HasSuffix(name, impersonatorSuffix)
 }

@@ -154,8 +154,9 @@ func TestAReportDoesNotControlATerminal(t *testing.T) {
 	f := load(t, three+deployment("web", 3)+
 		policy("a", "[{apiVersion: apps/v1, kind: "+hostile+"}]", "{clusterAffinity: {clusterNames: [m1]}}")+
 		policy("b", "", "{clusterAffinity: {clusterNames: ["+hostile+"]}}"))
-	r := run(t, f, Change{Objects: objects(t, strings.Replace(three, "name: m1", "name: "+hostile, 1)+
-		strings.Replace(deployment("web", 3), "name: web", "name: "+hostile, 1))})
+	r := run(t, f, Change{Objects: objects(t, strings.Replace(deployment("web", 3), "name: web",
+		"name: "+hostile, 1))})
+	r.Clusters[0].Name = "x\x1b[2Jy\nfake\rz\u202e" // which no file can have
 	r.Change = append(r.Change, hostile, "x\x1b[2Jy\nfake\rz\u202e")
 	r.Warnings = append(r.Warnings, "x\x1b[2Jy\nfake\rz\u202e")
 	var out strings.Builder

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -297,6 +298,9 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 		c := &clusterv1alpha1.Cluster{}
 		if err := decode(u, c, recorded); err != nil {
 			return err
+		}
+		if wrong := validate.ClusterName(c.Name, field.NewPath("metadata", "name")); len(wrong) > 0 {
+			return wrong.ToAggregate()
 		}
 		if was := f.clusters[c.Name]; !recorded && was != nil && u.Object["status"] == nil {
 			c.Status = was.Status

@@ -15,10 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -103,6 +106,9 @@ func membersOf(u *unstructured.Unstructured) ([]DocumentCluster, *Scheduler, err
 		if err == nil && m.Name == "" {
 			err = errors.New("set the name")
 		}
+		if wrong := validate.ClusterName(m.Name, field.NewPath("name")); err == nil && len(wrong) > 0 {
+			err = wrong.ToAggregate()
+		}
 		if err == nil {
 			_, err = capacity.ClusterStateOf(capacity.Record{Nodes: m.Nodes, Quotas: m.Quotas})
 		}
@@ -110,7 +116,7 @@ func membersOf(u *unstructured.Unstructured) ([]DocumentCluster, *Scheduler, err
 			_, err = m.enablements()
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("clusters[%d] (%s): %w", i, m.Name, err))
+			errs = append(errs, fmt.Errorf("clusters[%d] (%s): %w", i, text.Cut(m.Name, 60), err))
 			continue
 		}
 		all = append(all, m)

@@ -124,6 +124,9 @@ func TestErrorsInAFleetHaveAPosition(t *testing.T) {
 			"[{name: a}, {name: b, nodes: [{name: n1, allocatable: {memory: 64 GB}}]}]"),
 		`document 1: clusters[0] (b): unknown field "node"`: fleet(
 			"[{name: b, node: []}]"),
+		"aa…): name: Invalid value: \"aaa": fleet(
+			"[{name: " + strings.Repeat("a", 300_000) + "}]"),
+		"metadata.name: Invalid value: \"b.c\"": strings.Replace(cluster("m1", 1, ""), "name: m1", "name: b.c", 1),
 		"clusters[0] (): set the name": fleet(
 			"[{region: eu}]"),
 		`cluster "a" is in document 1 already: keep one of the two`: fleet(
