@@ -21,13 +21,8 @@ func argoRollout() *interpret.Hooks {
 		Retain:   retainReplicas,
 		Reflect: reflectFields(append(counters, "observedGeneration", "phase", "message", "conditions", "selector",
 			"currentStepIndex", "currentPodHash", "stableRS", "abort", "workloadObservedGeneration")...),
-		Health: argoRolloutHealth,
+		Health: judgedFresh(argoRolloutHealth),
 		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			for _, r := range rs {
-				if r.status != nil {
-					r.status["observedGeneration"] = generationOf(r.status)
-				}
-			}
 			status := sumsOf(template, rs, counters...)
 			setPhase(status, []string{"Degraded", "Progressing", "Paused", "Healthy"}, "Progressing", rs)
 			setMessages(status, rs)
@@ -43,9 +38,7 @@ func argoRollout() *interpret.Hooks {
 			if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
 				status["conditions"] = c
 			}
-			was := interpret.WithStatus(template,
-				map[string]any{"observedGeneration": generationOf(object(template.Object, "status"))})
-			status["observedGeneration"] = strconv.FormatInt(observedGeneration(was, rs,
+			status["observedGeneration"] = strconv.FormatInt(observedGeneration(template, rs,
 				reach(template, status, "updatedReplicas", "availableReplicas")), 10)
 			return status
 		}),
@@ -53,29 +46,16 @@ func argoRollout() *interpret.Hooks {
 	}
 }
 
-// generationOf returns the observed generation of a status; 0 if there is none, or a hash as in old versions.
-func generationOf(status map[string]any) int64 {
-	n, _ := interpret.ObservedGeneration(status)
-	return n
-}
-
-func argoRolloutHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-	status := object(observed.Object, "status")
-	if generationOf(status) < observed.GetGeneration() {
-		return interpret.Progressing, nil
+func argoRolloutHealth(obj, status map[string]any) interpret.Health {
+	switch phase := text(status, "phase"); {
+	case phase == "Healthy":
+		return interpret.Healthy
+	case phase == "Degraded":
+		return interpret.Degraded
+	case phase == "Paused", yes(obj, "spec", "paused"):
+		return interpret.Suspended
 	}
-	switch text(status, "phase") {
-	case "Healthy":
-		return interpret.Healthy, nil
-	case "Degraded":
-		return interpret.Degraded, nil
-	case "Paused":
-		return interpret.Suspended, nil
-	}
-	if yes(observed.Object, "spec", "paused") {
-		return interpret.Suspended, nil
-	}
-	return interpret.Progressing, nil
+	return interpret.Progressing
 }
 
 // argoRolloutDependencies returns the dependencies of its pods, the referenced workload, and the Services and analyses

@@ -1,5 +1,5 @@
-// Package builtin implements the kinds of Kubernetes, OpenKruise and Argo, with one file per kind. It is the last tier
-// of core/workload/interpret, so customizations take precedence.
+// Package builtin implements the kinds of Kubernetes, OpenKruise and Argo. Kinds that need more than a few lines have
+// their own file. It is the last tier of core/workload/interpret, so customizations take precedence.
 //
 // Statuses are maps, because they are aggregated for each report and only a few fields matter. Missing or malformed
 // status fields count as zero. Malformed spec fields are errors.

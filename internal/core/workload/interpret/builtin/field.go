@@ -1,12 +1,15 @@
 package builtin
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Short names of functions that read objects.
@@ -47,6 +50,33 @@ func conditionText(status map[string]any, kind, name string) string {
 // isTrue reports whether the condition of a type is True.
 func isTrue(status map[string]any, kind string) bool {
 	return conditionText(status, kind, "status") == "True"
+}
+
+// judged returns the hook that judges the health of an object by its content and its status.
+func judged(judge func(obj, status map[string]any) interpret.Health) healthHook {
+	return func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+		return judge(observed.Object, object(observed.Object, "status")), nil
+	}
+}
+
+// judgedFresh is judged for kinds with an observedGeneration: until it is current, the object is Progressing.
+func judgedFresh(judge func(obj, status map[string]any) interpret.Health) healthHook {
+	return func(ctx context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+		if !fresh(observed) {
+			return interpret.Progressing, nil
+		}
+		return judged(judge)(ctx, observed)
+	}
+}
+
+type healthHook = func(context.Context, *unstructured.Unstructured) (interpret.Health, error)
+
+// needing returns the hook for dependencies that an object names, in any order.
+func needing(names func(obj *unstructured.Unstructured) []configv1alpha1.DependentObjectReference) func(context.Context,
+	*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	return func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		return interpret.SortDependencies(names(obj)), nil
+	}
 }
 
 // overdue reports whether the object's own progress deadline has expired.

@@ -17,27 +17,26 @@ func job() *interpret.Hooks {
 		Revise:    reviseJob,
 		Retain:    retainJob,
 		Reflect:   reflectFields("active", "succeeded", "failed", "startTime", "completionTime", "conditions"),
-		Health:    jobHealth,
+		Health:    judged(jobHealth),
 		Aggregate: ofReports(aggregateJob),
 	}
 }
 
 // jobHealth uses the conditions, and whether a pod is ready while the Job runs. Failed pods count only after the Job
 // has failed.
-func jobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-	status := object(observed.Object, "status")
+func jobHealth(obj, status map[string]any) interpret.Health {
 	ready, ok := whole(field(status, "ready"))
 	switch {
 	case isTrue(status, "Failed"), isTrue(status, "FailureTarget"):
-		return interpret.Degraded, nil
+		return interpret.Degraded
 	case isTrue(status, "Complete"), isTrue(status, "SuccessCriteriaMet"):
-		return interpret.Healthy, nil
-	case yes(observed.Object, "spec", "suspend"):
-		return interpret.Suspended, nil
+		return interpret.Healthy
+	case yes(obj, "spec", "suspend"):
+		return interpret.Suspended
 	case number(status, "active") > 0 && (ready > 0 || !ok):
-		return interpret.Healthy, nil
+		return interpret.Healthy
 	}
-	return interpret.Progressing, nil
+	return interpret.Progressing
 }
 
 // jobReplicas returns the pods that run in parallel: spec.parallelism, but at most the completions.

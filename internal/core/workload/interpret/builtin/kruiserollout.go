@@ -1,8 +1,6 @@
 package builtin
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -17,7 +15,7 @@ var rolloutStates = [][]string{{}, {"canaryStatus"}, {"blueGreenStatus"}}
 func kruiseRollout() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,
-		Health:  kruiseRolloutHealth,
+		Health:  judgedFresh(kruiseRolloutHealth),
 		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := map[string]any{"observedGeneration": observedGeneration(template, rs, false)}
 			setPhase(status, []string{"Terminating", "Progressing", "Disabling", "Initial", "Healthy", "Disabled"}, "Initial",
@@ -80,45 +78,39 @@ func rolloutPart(rs []report, part string) map[string]any {
 	return status
 }
 
-func kruiseRolloutHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-	status := object(observed.Object, "status")
-	if !fresh(observed) {
-		return interpret.Progressing, nil
-	}
+func kruiseRolloutHealth(obj, status map[string]any) interpret.Health {
 	progressing := conditionText(status, "Progressing", "reason")
 	switch phase := text(status, "phase"); {
 	case phase == "Terminating", phase == "Disabling":
-		return interpret.Progressing, nil
+		return interpret.Progressing
 	case progressing == "Cancelling", conditionText(status, "Succeeded", "status") == "False":
-		return interpret.Degraded, nil
+		return interpret.Degraded
 	case phase == "Healthy", phase == "Disabled":
-		return interpret.Healthy, nil
-	case yes(observed.Object, "spec", "strategy", "paused"), progressing == "Paused":
-		return interpret.Suspended, nil
+		return interpret.Healthy
+	case yes(obj, "spec", "strategy", "paused"), progressing == "Paused":
+		return interpret.Suspended
 	}
 	for _, part := range rolloutStates {
 		if text(object(status, part...), "currentStepState") == "StepPaused" {
-			return interpret.Suspended, nil
+			return interpret.Suspended
 		}
 	}
-	return interpret.Progressing, nil
+	return interpret.Progressing
 }
 
 // batchRelease is created by Kruise Rollouts in the member. It is no template.
 func batchRelease() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,
-		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+		Health: judgedFresh(func(obj, status map[string]any) interpret.Health {
 			switch {
-			case !fresh(observed):
-				return interpret.Progressing, nil
-			case text(observed.Object, "status", "phase") == "Completed":
-				return interpret.Healthy, nil
-			case yes(observed.Object, "spec", "releasePlan", "paused"):
-				return interpret.Suspended, nil
+			case text(status, "phase") == "Completed":
+				return interpret.Healthy
+			case yes(obj, "spec", "releasePlan", "paused"):
+				return interpret.Suspended
 			}
-			return interpret.Progressing, nil
-		},
+			return interpret.Progressing
+		}),
 	}
 }
 
@@ -126,13 +118,12 @@ func batchRelease() *interpret.Hooks {
 func trafficRouting() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,
-		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			if phase := text(observed.Object, "status", "phase"); fresh(observed) &&
-				(phase == "Healthy" || phase == "Progressing") {
-				return interpret.Healthy, nil // Progressing is its normal state while it routes
+		Health: judgedFresh(func(_, status map[string]any) interpret.Health {
+			if phase := text(status, "phase"); phase == "Healthy" || phase == "Progressing" {
+				return interpret.Healthy // Progressing is its normal state while it routes
 			}
-			return interpret.Progressing, nil
-		},
+			return interpret.Progressing
+		}),
 		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := map[string]any{"observedGeneration": observedGeneration(template, rs, false)}
 			setPhase(status, []string{"Terminating", "Finalizing", "Initial", "Progressing", "Healthy"}, "Initial", rs)

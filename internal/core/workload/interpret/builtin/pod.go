@@ -20,7 +20,7 @@ func pod() *interpret.Hooks {
 			return 1, req, err
 		},
 		Retain:    retainPod,
-		Health:    podHealth,
+		Health:    judged(podHealth),
 		Aggregate: ofReports(aggregatePod),
 	}
 }
@@ -65,30 +65,29 @@ func retainPod(_ context.Context, desired, observed *unstructured.Unstructured) 
 	return retained, nil
 }
 
-func podHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-	status := object(observed.Object, "status")
+func podHealth(obj, status map[string]any) interpret.Health {
 	switch text(status, "phase") {
 	case "Succeeded":
-		return interpret.Healthy, nil
+		return interpret.Healthy
 	case "Failed":
-		return interpret.Degraded, nil
+		return interpret.Degraded
 	case "Running":
 		if isTrue(status, "Ready") {
-			return interpret.Healthy, nil
+			return interpret.Healthy
 		}
 	case "Unknown":
-		return interpret.Unknown, nil
+		return interpret.Unknown
 	}
 	for _, containers := range []string{"initContainerStatuses", "containerStatuses"} {
 		for _, c := range objects(status, containers) {
 			reason := text(c, "state", "waiting", "reason")
 			if strings.HasSuffix(reason, "BackOff") || strings.HasSuffix(reason, "Error") ||
 				strings.HasPrefix(reason, "Err") || reason == "InvalidImageName" {
-				return interpret.Degraded, nil
+				return interpret.Degraded
 			}
 		}
 	}
-	return interpret.Progressing, nil
+	return interpret.Progressing
 }
 
 // podPhases are sorted by urgency, most urgent first.

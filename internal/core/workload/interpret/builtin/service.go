@@ -21,20 +21,20 @@ func service() *interpret.Hooks {
 	return &interpret.Hooks{
 		Retain: retainService,
 		Reflect: func(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-			if !balances(observed) {
+			if !balances(observed.Object) {
 				return nil, nil
 			}
 			return reflectLoadBalancer(observed), nil
 		},
-		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			if balances(observed) && !hasAddress(observed) {
-				return interpret.Progressing, nil
+		Health: judged(func(obj, status map[string]any) interpret.Health {
+			if balances(obj) && !hasAddress(status) {
+				return interpret.Progressing
 			}
-			return interpret.Healthy, nil
-		},
+			return interpret.Healthy
+		}),
 		Aggregate: func(ctx context.Context, template *unstructured.Unstructured,
 			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			if !balances(template) {
+			if !balances(template.Object) {
 				return template, nil
 			}
 			return aggregateLoadBalancer(ctx, template, items)
@@ -42,13 +42,13 @@ func service() *interpret.Hooks {
 	}
 }
 
-func balances(service *unstructured.Unstructured) bool {
-	return text(service.Object, "spec", "type") == string(corev1.ServiceTypeLoadBalancer)
+func balances(service map[string]any) bool {
+	return text(service, "spec", "type") == string(corev1.ServiceTypeLoadBalancer)
 }
 
-// hasAddress reports whether a Service or Ingress has a load balancer address.
-func hasAddress(obj *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(objects(obj.Object, "status", "loadBalancer", "ingress"), func(i map[string]any) bool {
+// hasAddress reports whether the status of a Service or Ingress has a load balancer address.
+func hasAddress(status map[string]any) bool {
+	return slices.ContainsFunc(objects(status, "loadBalancer", "ingress"), func(i map[string]any) bool {
 		return text(i, "ip") != "" || text(i, "hostname") != ""
 	})
 }

@@ -53,7 +53,13 @@ func reflectWhole(_ context.Context, observed *unstructured.Unstructured) (map[s
 
 // fresh reports whether the controller has observed the current generation of obj.
 func fresh(obj *unstructured.Unstructured) bool {
-	return number(obj.Object, "status", "observedGeneration") >= obj.GetGeneration()
+	return generationOf(object(obj.Object, "status")) >= obj.GetGeneration()
+}
+
+// generationOf returns the observed generation of a status; 0 if there is none.
+func generationOf(status map[string]any) int64 {
+	n, _ := interpret.ObservedGeneration(status)
+	return n
 }
 
 // report is the status from one cluster.
@@ -110,12 +116,15 @@ func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string
 	return status
 }
 
+// settler returns a template with a status: settled or settledNative.
+type settler func(template *unstructured.Unstructured, status map[string]any) *unstructured.Unstructured
+
 // addition sets fields of a template's status that are no counters.
 type addition func(status map[string]any, template *unstructured.Unstructured, rs []report) error
 
-// counting returns the Aggregate of a kind whose status counts pods. settle is settled or settledNative. done reports
-// whether the counters look like a finished rollout, for observedGeneration.
-func counting(settle func(*unstructured.Unstructured, map[string]any) *unstructured.Unstructured, counters []string,
+// counting returns the Aggregate of a kind whose status counts pods. done reports whether the counters look like a
+// finished rollout, for observedGeneration.
+func counting(settle settler, counters []string,
 	done func(template *unstructured.Unstructured, status map[string]any) bool, more ...addition) aggregator {
 	return ofReports(func(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured, error) {
 		status := sumsOf(template, rs, counters...)
@@ -204,7 +213,7 @@ func dropNew(status map[string]any, template *unstructured.Unstructured, fields 
 // generation and counters and must not see a finished rollout too early. Otherwise it returns one less, even if that
 // lowers the value, for example after a cluster joins.
 func observedGeneration(template *unstructured.Unstructured, rs []report, done bool) int64 {
-	was, now := number(template.Object, "status", "observedGeneration"), template.GetGeneration()
+	was, now := generationOf(object(template.Object, "status")), template.GetGeneration()
 	if len(rs) == 0 {
 		// A workload with zero replicas has no clusters and is complete. Any other one without clusters is not.
 		if wanted, err := wantedReplicas(template); err == nil && wanted == 0 {
@@ -216,7 +225,7 @@ func observedGeneration(template *unstructured.Unstructured, rs []report, done b
 	for _, r := range rs {
 		fresh := r.status != nil &&
 			number(r.status, interpret.TemplateGenerationField) >= now &&
-			number(r.status, "observedGeneration") >= number(r.status, interpret.GenerationField)
+			generationOf(r.status) >= number(r.status, interpret.GenerationField)
 		if !fresh {
 			observed = was
 		}

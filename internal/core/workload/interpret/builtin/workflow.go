@@ -38,7 +38,7 @@ func workflow() *interpret.Hooks {
 			return retained, nil
 		},
 		Reflect:      reflectWorkflow,
-		Health:       workflowHealth,
+		Health:       judged(workflowHealth),
 		Aggregate:    folded(foldWorkflow),
 		Dependencies: workflowDependencies("spec"),
 	}
@@ -111,26 +111,25 @@ func reflectWorkflow(_ context.Context, observed *unstructured.Unstructured) (ma
 
 // workflowHealth returns the health. A running Workflow is never unhealthy, however long it waits, because a failover
 // would run it twice.
-func workflowHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-	status := object(observed.Object, "status")
+func workflowHealth(obj, status map[string]any) interpret.Health {
 	switch text(status, "phase") {
 	case "Failed", "Error":
-		return interpret.Degraded, nil
+		return interpret.Degraded
 	case "Succeeded":
-		return interpret.Healthy, nil
+		return interpret.Healthy
 	}
 	if isTrue(status, "SpecError") {
-		return interpret.Degraded, nil
+		return interpret.Degraded
 	}
-	if yes(observed.Object, "spec", "suspend") {
-		return interpret.Suspended, nil
+	if yes(obj, "spec", "suspend") {
+		return interpret.Suspended
 	}
 	for _, node := range object(status, "nodes") {
 		if n, ok := node.(map[string]any); ok && text(n, "type") == "Suspend" && text(n, "phase") == "Running" {
-			return interpret.Suspended, nil
+			return interpret.Suspended
 		}
 	}
-	return interpret.Progressing, nil
+	return interpret.Progressing
 }
 
 // folded is folding for kinds without a status subresource. Because each status write contains the whole object, it
@@ -277,3 +276,45 @@ func needsOf(container map[string]any) corev1.Container {
 	c.Resources.Requests, c.Resources.Limits = amounts("requests"), amounts("limits")
 	return c
 }
+
+// cronWorkflow is Argo's CronWorkflow. Like a Workflow it has no status subresource, and it goes to one cluster,
+// because otherwise each cluster would run it.
+func cronWorkflow() *interpret.Hooks {
+	return &interpret.Hooks{
+		Components: workflowComponents("spec", "workflowSpec"),
+		Retain: func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			return retainSuspension(desired, observed), nil
+		},
+		Health: judged(func(obj, status map[string]any) interpret.Health {
+			switch {
+			case isTrue(status, "SpecError"), isTrue(status, "SubmissionError"):
+				return interpret.Degraded
+			case yes(obj, "spec", "suspend"), text(status, "phase") == "Stopped":
+				return interpret.Suspended
+			}
+			return interpret.Healthy
+		}),
+		Aggregate: folded(func(rs []report) map[string]any {
+			if !slices.ContainsFunc(rs, func(r report) bool { return r.status != nil }) {
+				return map[string]any{}
+			}
+			status := sums(rs, "succeeded", "failed")
+			setText(status, "phase", firstOf([]string{"Active", "", "Stopped"}, "", rs))
+			gather(status, rs, "active", asIs)
+			setText(status, "lastScheduledTime", latest(textsOf(rs, "lastScheduledTime")...))
+			setConditions(status, rs, func(string) bool { return true })
+			return status
+		}),
+		Dependencies: workflowDependencies("spec", "workflowSpec"),
+	}
+}
+
+// workflowTemplate is Argo's WorkflowTemplate or ClusterWorkflowTemplate. It has no status.
+func workflowTemplate() *interpret.Hooks {
+	return &interpret.Hooks{
+		Health:       judged(alwaysHealthy),
+		Dependencies: workflowDependencies("spec"),
+	}
+}
+
+func alwaysHealthy(_, _ map[string]any) interpret.Health { return interpret.Healthy }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // workflowDependencies returns what the Workflow at path names in its steps: other templates, service accounts,
@@ -18,7 +17,7 @@ import (
 // namespace is optional.
 func workflowDependencies(path ...string) func(context.Context,
 	*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-	return func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	return needing(func(obj *unstructured.Unstructured) []configv1alpha1.DependentObjectReference {
 		spec := object(obj.Object, path...)
 		f := references{namespace: obj.GetNamespace(), made: map[string]bool{}}
 		for _, claim := range objects(spec, "volumeClaimTemplates") {
@@ -29,8 +28,8 @@ func workflowDependencies(path ...string) func(context.Context,
 		if repository := object(spec, "artifactRepositoryRef"); repository != nil || f.stores {
 			f.need("v1", "ConfigMap", cmp.Or(text(repository, "configMap"), "artifact-repositories"))
 		}
-		return interpret.SortDependencies(f.found), nil
-	}
+		return f.found
+	})
 }
 
 // references collects the names in an object.
