@@ -16,7 +16,7 @@ import (
 
 // namesKinds are the files outside of core/kind that name kinds of workloads, and why.
 var namesKinds = map[string]string{
-	"internal/core/workload/interpret/builtin/builtin.go": "lists the hooks that need code, one file per kind",
+	"internal/core/workload/interpret/builtin/builtin.go": "lists the hooks that need code",
 	"internal/core/workload/kruise/rules.go":              "converts between versions, one function per kind",
 	"internal/core/admission/dialect/dialect.go":          "rewrites old spellings, one function per kind",
 	"internal/core/admission/dialect/kruise.go":           "reads an annotation with the name of a kind",
