@@ -96,10 +96,7 @@ func TestEvidenceIsWhatTheUserMayRead(t *testing.T) {
 	objects := []client.Object{rel}
 	rel.Status.Targets = []releasev1alpha1.ReleaseTargetStatus{{Name: "web"}}
 	for i, image := range []string{"web:1", "web:2"} {
-		r, err := release.NewRevision(withImage(t, image), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := release.NewRevision(withImage(t, image), nil)
 		objects = append(objects, r)
 		if rel.Status.Targets[0].To = r.Name; i == 0 {
 			rel.Status.Targets[0].From = r.Name

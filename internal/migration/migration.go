@@ -5,7 +5,6 @@ package migration
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -194,14 +193,10 @@ func Shown(v any) string {
 	if v == nil {
 		return "nothing"
 	}
-	if text, ok := v.(string); ok {
-		return text
+	if s, ok := v.(string); ok {
+		return s
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(raw)
+	return text.JSON(v)
 }
 
 // member returns the API of a member.

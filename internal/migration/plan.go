@@ -529,10 +529,7 @@ func (m *Migration) rehearse(ctx context.Context, item *Item, copies []migrate.C
 	if err != nil {
 		return err
 	}
-	policy, err := migrate.NewPolicy(template, item.record)
-	if err != nil {
-		return err
-	}
+	policy := migrate.NewPolicy(template, item.record)
 	if err := item.checkClaim(template, policy); err != nil {
 		item.Conflicts = append(item.Conflicts, migrate.Conflict{Reason: err.Error()})
 		return nil

@@ -231,10 +231,7 @@ func (m *Migration) setRules(ctx context.Context, p policyv1alpha1.Override,
 // writePolicy creates the policy of a workload, or changes its clusters, while the hub applies nothing of it.
 func (m *Migration) writePolicy(ctx context.Context, item *Item) error {
 	if item.hub.policy == nil {
-		p, err := migrate.NewPolicy(item.joined.Template, item.record)
-		if err != nil {
-			return err
-		}
+		p := migrate.NewPolicy(item.joined.Template, item.record)
 		if err := m.Client.Create(ctx, p); err != nil {
 			return fmt.Errorf("create policy %s on the hub: %w", p.GetName(), err)
 		}
@@ -265,9 +262,7 @@ func (m *Migration) store(ctx context.Context, w Workload, r *migrate.Record, ke
 				return err
 			}
 		}
-		if err := migrate.Store(h.policy, r); err != nil {
-			return err
-		}
+		migrate.Store(h.policy, r)
 		if equality.Semantic.DeepEqual(before, h.policy) {
 			return nil
 		}

@@ -2,7 +2,6 @@ package migration
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/migrate"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -309,15 +309,12 @@ func (m *Migration) checkHubs(ctx context.Context, w Workload, clusters []string
 
 // leaveWork deletes a Work so that its object stays, and is released however many Works are deleted.
 func (m *Migration) leaveWork(ctx context.Context, work *workv1alpha1.Work) error {
-	patch, err := json.Marshal(map[string]any{
+	patch := text.JSON(map[string]any{
 		"metadata": map[string]any{"uid": work.UID, "annotations": map[string]any{wellknown.LeavingAnnotation: "true"}},
 		"spec":     map[string]any{"preserveResourcesOnDeletion": true, "suspendDispatching": true},
 	})
-	if err != nil {
-		return err
-	}
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		err := m.Client.Patch(ctx, work, client.RawPatch(types.MergePatchType, patch))
+		err := m.Client.Patch(ctx, work, client.RawPatch(types.MergePatchType, []byte(patch)))
 		if err != nil || work.DeletionTimestamp != nil {
 			return client.IgnoreNotFound(err)
 		}

@@ -29,8 +29,8 @@ func SetCurrent(ctx context.Context, get Getter, t *release.Target, versioned bo
 			return err
 		}
 	}
-	t.Current, err = release.CurrentRevision(t.Template, overrides, t.ConfigMaps, t.EffectiveOf(stored))
-	return err
+	t.Current = release.CurrentRevision(t.Template, overrides, t.ConfigMaps, t.EffectiveOf(stored))
+	return nil
 }
 
 // ConfigMaps returns the ConfigMaps that the pods of a template read, and their versions with the present content, as

@@ -114,10 +114,7 @@ func newReleaseHub(t *testing.T, objects ...client.Object) *releaseHub {
 		t.Fatal(err)
 	}
 	for _, old := range []*unstructured.Unstructured{template, changed} {
-		revision, err := release.NewRevision(old, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		revision := release.NewRevision(old, nil)
 		objects = append(objects, revision)
 	}
 	objects = append(objects, changed)

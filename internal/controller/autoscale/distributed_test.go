@@ -510,9 +510,7 @@ func TestBoundsLeaveAClusterWithoutRoomAndReturn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, synced, listed := m.Load(); !synced {
-				<-listed
-			}
+			<-m.Load()
 		}
 		w.Make(w.distributed())
 		w.bounds("a 1-6, b 1-6")

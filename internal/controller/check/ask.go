@@ -70,10 +70,7 @@ func (r *reconciler) webhook(ctx context.Context, rel *releasev1alpha1.Release, 
 	if err != nil {
 		return sample.Failure(err.Error())
 	}
-	body, err := call.WebhookBody(rel)
-	if err != nil {
-		return sample.Failure(err.Error())
-	}
+	body := call.WebhookBody(rel)
 	header := http.Header{"Content-Type": {"application/json"}, idempotencyHeader: {call.Status.Key}}
 	authorize(header, secret)
 	if key := secret[hmacKey]; len(key) > 0 {

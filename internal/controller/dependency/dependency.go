@@ -264,10 +264,7 @@ func (r *reconciler) settle(ctx context.Context, key types.NamespacedName, b wor
 	r.index.set(key, slices.Concat(refs, need.watched))
 
 	// 2. Record the dependencies first. With the finalizer nothing stays attached when the binding is deleted.
-	recorded, err := dependency.Record(b, refs)
-	if err != nil {
-		return 0, err
-	}
+	recorded := dependency.Record(b, refs)
 	news, err := commit.Update(ctx, r.client, b, recorded)
 	if err != nil {
 		return 0, err
@@ -523,12 +520,9 @@ func (r *reconciler) detachAll(ctx context.Context, key types.NamespacedName, b 
 	if err := r.detach(ctx, key, nil, nil); err != nil || b == nil {
 		return err
 	}
-	want, err := dependency.Record(b, nil)
-	if err != nil {
-		return err
-	}
+	want := dependency.Record(b, nil)
 	controllerutil.RemoveFinalizer(want, workv1alpha2.DependenciesDistributorFinalizer)
-	_, err = commit.Update(ctx, r.client, b, want)
+	_, err := commit.Update(ctx, r.client, b, want)
 	return err
 }
 

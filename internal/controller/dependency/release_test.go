@@ -46,12 +46,10 @@ func TestDependenciesOfTheRevisionInMembersStayDuringARelease(t *testing.T) {
 		key := h.workload("Deployment", "shop", "web", "m1")
 		u := object("Deployment", "shop", "web")
 		uses(u, "web-aaa")
-		before, err := release.NewRevision(u, nil)
-		h.mustSucceed(err)
+		before := release.NewRevision(u, nil)
 		h.mustSucceed(h.client.Create(t.Context(), before.DeepCopy()))
 		uses(u, "web-bbb")
-		now, err := release.NewRevision(u, nil)
-		h.mustSucceed(err)
+		now := release.NewRevision(u, nil)
 		h.mustSucceed(h.client.Create(t.Context(), now.DeepCopy()))
 		h.update(u)
 		has := func(when string, annotations map[string]string, want map[string]bool) {
@@ -91,8 +89,7 @@ func TestDependenciesOfTheRevisionInMembersStayDuringARelease(t *testing.T) {
 			map[string]bool{"web-aaa": true, "web-bbb": true})
 		h.create(object("ConfigMap", "shop", "web-ccc"))
 		uses(u, "web-ccc")
-		next, err := release.NewRevision(u, nil)
-		h.mustSucceed(err)
+		next := release.NewRevision(u, nil)
 		h.mustSucceed(h.client.Create(t.Context(), next.DeepCopy()))
 		h.update(u)
 		plan = (&fleet.Plan{Release: "r2", UID: "2", Revision: next.Name, From: before.Name}).String()
@@ -126,8 +123,7 @@ func TestVersionsOfConfigMapsStayWhilePodsReadThem(t *testing.T) {
 		versionRef.Name = version.GetName()
 		h.needs = []configv1alpha1.DependentObjectReference{settingsRef, versionRef}
 		key := h.workload("Deployment", "shop", "web", "m1")
-		revision, err := release.NewRevision(object("Deployment", "shop", "web"), nil)
-		h.mustSucceed(err)
+		revision := release.NewRevision(object("Deployment", "shop", "web"), nil)
 		revision.Spec.Config = []releasev1alpha1.RevisionConfig{{Kind: "ConfigMap", Name: "settings", Hash: "v1"}}
 		h.mustSucceed(h.client.Create(t.Context(), revision))
 		has := func(when string, plain, versioned bool) {

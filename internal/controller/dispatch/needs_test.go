@@ -77,12 +77,9 @@ func TestWorkflowWaitsForDependencies(t *testing.T) {
 		}
 		applied(metav1.ConditionTrue)
 		expectState("its roles are not known yet", 0, false)
-		recorded, err := dependency.Record(b,
+		recorded := dependency.Record(b,
 			[]configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
 				Name: "repository"}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		b = recorded.(*workv1alpha2.ResourceBinding)
 		expectState("all is there", 0, true)
 		applied(metav1.ConditionFalse)

@@ -2,7 +2,6 @@ package execute
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -74,11 +74,8 @@ func readRestoreMark(hub client.Reader) func(context.Context) (bool, error) {
 // it exists.
 func annotateRestoreMark(hub client.Client) func(context.Context, map[string]int) error {
 	return func(ctx context.Context, unchecked map[string]int) error {
-		count, err := json.Marshal(unchecked)
-		if err != nil {
-			return err
-		}
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, wellknown.RestoreUnseenAnnotation, count)
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, wellknown.RestoreUnseenAnnotation,
+			text.JSON(unchecked))
 		mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark}}
 		return client.IgnoreNotFound(hub.Patch(ctx, mark, client.RawPatch(types.MergePatchType, patch)))
 	}

@@ -219,9 +219,7 @@ func (r *reconciler) write(
 			return false, err
 		}
 		want.SetName(name)
-		if want, err = r.complete(ctx, template, want); err != nil {
-			return false, err
-		}
+		want = r.complete(ctx, template, want)
 		if err := commit.Create(ctx, r.client, want); err != nil {
 			return false, fails(err)
 		}
@@ -249,16 +247,16 @@ func (r *reconciler) write(
 // complete adds to a new binding what would each need another write later: its clusters and, if these are known, its
 // dependencies and companions.
 func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstructured,
-	b workv1alpha2.Binding) (workv1alpha2.Binding, error) {
+	b workv1alpha2.Binding) workv1alpha2.Binding {
 	if r.Place != nil {
 		r.Place(b)
 	}
 	if !dependency.Distributes(b) {
-		return b, nil
+		return b
 	}
 	dependencies, err := r.Interpreter.Dependencies(ctx, template)
 	if err != nil {
-		return b, nil // the controller that distributes them reports it
+		return b // the controller that distributes them reports it
 	}
 	companions, _ := companion.Find(template, r.Templates.PointingAt(template))
 	return dependency.Record(b, dependency.Merge(dependencies, companions))

@@ -34,10 +34,7 @@ func TestARevisionThatExistsOwnsTheVersionsOfAStep(t *testing.T) {
 		settings.SetNamespace("shop")
 		settings.SetName("settings")
 		configMaps := release.ConfigMaps{"settings": settings}
-		revision, err := release.CurrentRevision(web, nil, configMaps, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		revision := release.CurrentRevision(web, nil, configMaps, nil)
 		versions, _ := release.VersionsToMake(revision, web, configMaps)
 		rel := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r1"}}
 		rel.Spec.Targets = []releasev1alpha1.ReleaseTarget{{Name: "web", Ref: revision.Spec.Target}}

@@ -110,10 +110,7 @@ func (in Input) paced() (Input, error) {
 	if len(r.Spec.Config) > 0 {
 		configMaps = in.ConfigMaps
 	}
-	current, err := release.CurrentRevision(in.Template, in.Overrides, configMaps, r)
-	if err != nil {
-		return in, err
-	}
+	current := release.CurrentRevision(in.Template, in.Overrides, configMaps, r)
 	in.pace.current = current.Name
 	if in.pace.plan == nil {
 		bound := in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] != ""

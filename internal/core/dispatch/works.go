@@ -5,7 +5,6 @@ package dispatch
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -384,17 +383,9 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 		name = w.Name
 	}
 	w := execute.NewWork(cluster, name, in.permanentID(cluster))
-	recorded, err := applied.Annotations()
-	if err != nil {
-		return in.failed(cluster, err)
-	}
-	maps.Copy(w.Annotations, recorded)
+	maps.Copy(w.Annotations, applied.Annotations())
 	if len(state) > 0 {
-		raw, err := json.Marshal(state)
-		if err != nil {
-			return in.failed(cluster, fmt.Errorf("record the preserved state: %w", err))
-		}
-		w.Annotations[wellknown.PreservedStateAnnotation] = string(raw)
+		w.Annotations[wellknown.PreservedStateAnnotation] = text.JSON(state)
 	}
 
 	// 3. The labels and annotations that connect both with their binding.

@@ -4,7 +4,6 @@ package override
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -14,6 +13,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
@@ -82,8 +82,8 @@ func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster,
 	return out, applied, nil
 }
 
-// Annotations returns the annotations of a Work that record what was applied; nil if nothing was.
-func (a Applied) Annotations() (map[string]string, error) {
+// Annotations returns the annotations of a Work that record what was applied.
+func (a Applied) Annotations() map[string]string {
 	type item struct {
 		PolicyName string                     `json:"policyName"`
 		Overriders *policyv1alpha1.Overriders `json:"overriders"`
@@ -96,18 +96,11 @@ func (a Applied) Annotations() (map[string]string, error) {
 		}
 		items[key] = append(items[key], item{r.Policy, r.Overriders})
 	}
-	var annotations map[string]string
+	annotations := map[string]string{}
 	for key, all := range items {
-		raw, err := json.Marshal(all)
-		if err != nil {
-			return nil, fmt.Errorf("record applied overrides: %w", err)
-		}
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[key] = string(raw)
+		annotations[key] = text.JSON(all)
 	}
-	return annotations, nil
+	return annotations
 }
 
 // Selecting returns the policies that select a template, in the order of application.

@@ -3,14 +3,13 @@ package propagate
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -86,11 +85,6 @@ func ofKarmada(key string) bool { return strings.Contains(key, ".karmada.io") }
 
 // sum returns a digest that is short enough for an annotation and long enough to avoid collisions.
 func sum(content map[string]any) string {
-	// Marshalling sorts the keys, and cannot fail for values from JSON.
-	raw, err := json.Marshal(content)
-	if err != nil {
-		panic(fmt.Sprintf("the object is not valid JSON: %v", err))
-	}
-	digest := sha256.Sum256(raw)
+	digest := sha256.Sum256([]byte(text.JSON(content))) // the keys are sorted
 	return hex.EncodeToString(digest[:16])
 }

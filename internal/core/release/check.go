@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/release/sample"
 )
 
@@ -87,7 +87,7 @@ func (c CheckCall) Variables(r *releasev1alpha1.Release) sample.Variables {
 	return all
 }
 
-func (c CheckCall) WebhookBody(r *releasev1alpha1.Release) ([]byte, error) {
+func (c CheckCall) WebhookBody(r *releasev1alpha1.Release) []byte {
 	targets := []PlannedTarget{}
 	for i, t := range r.Status.Targets {
 		if i < len(r.Spec.Targets) {
@@ -101,7 +101,7 @@ func (c CheckCall) WebhookBody(r *releasev1alpha1.Release) ([]byte, error) {
 	if len(c.Args) > 0 {
 		body["args"] = c.Args
 	}
-	return json.Marshal(body)
+	return []byte(text.JSON(body))
 }
 
 // Due reports when the next sample of a check is due; at once if the time is zero. status is that after the last
@@ -170,11 +170,7 @@ func WithSample(spec *releasev1alpha1.ReleaseCheckSpec, status releasev1alpha1.R
 // checkKey identifies what a verdict counts for. It tells a webhook and a Job that a call is repeated.
 func checkKey(r *releasev1alpha1.Release, revision string, stage releasev1alpha1.ReleaseStageStatus,
 	position releasev1alpha1.GatePosition, gate string) string {
-	raw, err := json.Marshal([]any{r.UID, revision, stage.Name, stage.Attempt, position, gate})
-	if err != nil {
-		panic(err) // texts and a number
-	}
-	sum := sha256.Sum256(raw)
+	sum := sha256.Sum256([]byte(text.JSON([]any{r.UID, revision, stage.Name, stage.Attempt, position, gate})))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -71,25 +71,21 @@ func versionName(configMap, hash string) string {
 
 // contentHash is of the data of a ConfigMap.
 func contentHash(configMap *unstructured.Unstructured) string {
-	hash, _ := hashOf(configMap.Object["data"], configMap.Object["binaryData"]) // texts
-	return hash[:hashLength]
+	return hashOf(configMap.Object["data"], configMap.Object["binaryData"])[:hashLength]
 }
 
 // CurrentRevision is the revision that a template has now; see NewRevision. With ConfigMaps, its pods read the versions
 // of them. effective is the revision that clusters have, nil if it is not known: pods keep its version of a ConfigMap
 // that does not exist, because a deletion is no change to release.
 func CurrentRevision(template *unstructured.Unstructured, overrides []policyv1alpha1.Override, configMaps ConfigMaps,
-	effective *releasev1alpha1.ReleaseRevision) (*releasev1alpha1.ReleaseRevision, error) {
+	effective *releasev1alpha1.ReleaseRevision) *releasev1alpha1.ReleaseRevision {
 	if configMaps == nil {
 		return NewRevision(template, overrides)
 	}
 	template, config := withVersions(template, overrides, configMaps, effective)
-	r, err := NewRevision(template, overrides)
-	if err != nil {
-		return nil, err
-	}
+	r := NewRevision(template, overrides)
 	r.Spec.Config = config
-	return r, nil
+	return r
 }
 
 // withVersions returns a copy of a template whose pods read versions of the ConfigMaps that exist, or that the

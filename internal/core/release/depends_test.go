@@ -24,10 +24,7 @@ func TestATargetWaitsForThoseThatItDependsOn(t *testing.T) {
 	current := w.template.DeepCopy()
 	current.SetName("db")
 	target.Template, target.Binding = current, w.binding.DeepCopy()
-	var err error
-	if target.Current, err = release.NewRevision(current, nil); err != nil {
-		t.Fatal(err)
-	}
+	target.Current = release.NewRevision(current, nil)
 	target.Former = nil
 	in.Targets["db"] = target
 

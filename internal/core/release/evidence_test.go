@@ -108,11 +108,8 @@ func TestEvidenceHasTheChecksSoFar(t *testing.T) {
 
 func TestChangesOfATargetAreImagesAndOtherFields(t *testing.T) {
 	revision := func(pods string) *releasev1alpha1.ReleaseRevision {
-		r, err := release.NewRevision(coretest.Object(t, strings.Replace(deployment,
+		r := release.NewRevision(coretest.Object(t, strings.Replace(deployment,
 			`{spec: {containers: [{name: main, image: "web:1"}]}}`, pods, 1)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		return r
 	}
 	from := revision(`{spec: {containers: [{name: main, image: "web:1"}, {name: log, image: "log:1"}], initContainers: [` +

@@ -28,7 +28,7 @@ func (s pending) next() transition {
 	for i, t := range a.Targets {
 		to[i] = t.To
 	}
-	s.status.Revision, _ = hashOf(to) // texts
+	s.status.Revision = hashOf(to)
 	s.out.ConfigMaps, s.out.Revisions = a.ConfigMaps, a.Revisions
 	for _, stage := range s.status.Strategy.Stages {
 		s.status.Stages = append(s.status.Stages, releasev1alpha1.ReleaseStageStatus{Name: stage.Name,

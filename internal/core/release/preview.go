@@ -68,8 +68,7 @@ func preview(in Input) (s *stepper, steps []Planned, hash string, err error) {
 			steps = append(steps, Planned{spec.Name, step})
 		}
 	}
-	hash, err = hashOf(steps)
-	return s, steps, hash, err
+	return s, steps, hashOf(steps), nil
 }
 
 // assume sets the status as if the release was accepted and began.

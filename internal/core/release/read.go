@@ -72,10 +72,7 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 		if manifest == nil {
 			continue
 		}
-		revision, err := NewRevision(manifest, overrides)
-		if err != nil {
-			return nil, err
-		}
+		revision := NewRevision(manifest, overrides)
 		if current == nil || revision.Name != current.Name {
 			return revision, nil
 		}
@@ -92,12 +89,9 @@ func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 	clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override,
 	configMaps ConfigMaps) (*releasev1alpha1.ReleaseRevision, error) {
 	if len(works) == 0 {
-		return CurrentRevision(template, overrides, configMaps, nil)
+		return CurrentRevision(template, overrides, configMaps, nil), nil
 	}
-	current, err := NewRevision(template, overrides)
-	if err != nil {
-		return nil, err
-	}
+	current := NewRevision(template, overrides)
 	var plain *releasev1alpha1.ReleaseRevision
 	all := true // Works are the template with the overrides of their clusters
 	for i := range works {
@@ -110,9 +104,9 @@ func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 			return nil, err
 		}
 		if isPlain(w) {
-			revision, err := NewRevision(manifest, overrides)
-			if err != nil || plain != nil && plain.Name != revision.Name {
-				return nil, err
+			revision := NewRevision(manifest, overrides)
+			if plain != nil && plain.Name != revision.Name {
+				return nil, nil
 			}
 			plain = revision
 			continue

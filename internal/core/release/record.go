@@ -105,7 +105,7 @@ func (s recording) accept() transition {
 	s.status.Strategy = s.Release.Spec.Strategy.DeepCopy()
 	s.status.Targets = []releasev1alpha1.ReleaseTargetStatus{{Name: spec.Name, From: s.recordedBefore(t, to), To: to,
 		UID: t.Template.GetUID(), Unit: releasev1alpha1.UnitCluster}}
-	s.status.Revision, _ = hashOf([]string{to}) // texts
+	s.status.Revision = hashOf([]string{to})
 	if t.Current.Name == to && t.Revisions[to] == nil {
 		s.out.Revisions = append(s.out.Revisions, t.Current)
 	}

@@ -18,6 +18,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -26,7 +27,7 @@ import (
 // NewRevision is the revision of a workload: of its template on the hub, or of its manifest in a cluster without
 // overrides. Policies in overrides that do not select it do not count. Equal input has an equal name.
 func NewRevision(template *unstructured.Unstructured,
-	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
+	overrides []policyv1alpha1.Override) *releasev1alpha1.ReleaseRevision {
 	gvk := template.GroupVersionKind()
 	spec := releasev1alpha1.ReleaseRevisionSpec{
 		Target:             ReferenceOf(template),
@@ -36,11 +37,7 @@ func NewRevision(template *unstructured.Unstructured,
 	for _, path := range fleet.RevisionPaths(gvk.GroupKind()) {
 		f := releasev1alpha1.RevisionField{Path: strings.Join(path, ".")}
 		if value := fields.Value(template.Object, path...); value != nil {
-			raw, err := json.Marshal(value)
-			if err != nil {
-				return nil, fmt.Errorf("read %s of %s %s: %w", f.Path, gvk.Kind, template.GetName(), err)
-			}
-			f.Value = &runtime.RawExtension{Raw: raw}
+			f.Value = &runtime.RawExtension{Raw: []byte(text.JSON(value))}
 		}
 		spec.Pods = append(spec.Pods, f)
 	}
@@ -56,35 +53,24 @@ func NewRevision(template *unstructured.Unstructured,
 			func(s policyv1alpha1.ResourceSelector) bool {
 				return match.Selector(s, match.TemplateOf(template)) == match.None
 			})
-		raw, err := json.Marshal(rules)
-		if err != nil {
-			return nil, fmt.Errorf("read override policy %s: %w", p.GetName(), err)
-		}
 		kind := "OverridePolicy"
 		if p.GetNamespace() == "" {
 			kind = "ClusterOverridePolicy"
 		}
 		spec.Overrides = append(spec.Overrides, releasev1alpha1.RevisionOverride{Kind: kind, Name: p.GetName(),
-			Spec: runtime.RawExtension{Raw: raw}})
+			Spec: runtime.RawExtension{Raw: []byte(text.JSON(rules))}})
 	}
-	var err error
-	if spec.Hash, err = hashOf(gvk.GroupKind().String(), template.GetName(), spec.Pods, spec.Overrides); err != nil {
-		return nil, err
-	}
+	spec.Hash = hashOf(gvk.GroupKind().String(), template.GetName(), spec.Pods, spec.Overrides)
 	name := template.GetName()
 	name = strings.Trim(name[:min(len(name), 150)], "-.")
 	return &releasev1alpha1.ReleaseRevision{ObjectMeta: metav1.ObjectMeta{Namespace: template.GetNamespace(),
-		Name: strings.ToLower(gvk.Kind) + "-" + name + "-" + spec.Hash}, Spec: spec}, nil
+		Name: strings.ToLower(gvk.Kind) + "-" + name + "-" + spec.Hash}, Spec: spec}
 }
 
 // hashOf is a short hash of values as JSON.
-func hashOf(values ...any) (string, error) {
-	raw, err := json.Marshal(values)
-	if err != nil {
-		return "", fmt.Errorf("hash: %w", err)
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:6]), nil
+func hashOf(values ...any) string {
+	sum := sha256.Sum256([]byte(text.JSON(values)))
+	return hex.EncodeToString(sum[:6])
 }
 
 // WithPods is a copy of a template, or of a manifest, with the pods of a revision. It fails for a revision of another

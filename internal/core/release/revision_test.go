@@ -24,10 +24,7 @@ func overrideOf(image string) policyv1alpha1.Override {
 func TestARevisionIsNamedByAllThatMembersGet(t *testing.T) {
 	w := newWorld(t, cloneSet, 2)
 	name := func(overrides []policyv1alpha1.Override) string {
-		r, err := release.NewRevision(w.template, overrides)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := release.NewRevision(w.template, overrides)
 		return r.Name
 	}
 	plain := name(nil)
@@ -56,16 +53,10 @@ func TestARevisionHasNoSelectorsOfOtherWorkloads(t *testing.T) {
 	p := overrideOf("a")
 	spec := p.OverrideSpec()
 	own := spec.ResourceSelectors[0]
-	alone, err := release.NewRevision(w.template, []policyv1alpha1.Override{p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	alone := release.NewRevision(w.template, []policyv1alpha1.Override{p})
 	spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret", Name: "of-another-team"},
 		own}
-	r, err := release.NewRevision(w.template, []policyv1alpha1.Override{p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := release.NewRevision(w.template, []policyv1alpha1.Override{p})
 	if raw := string(r.Spec.Overrides[0].Spec.Raw); strings.Contains(raw, "of-another-team") {
 		t.Errorf("the revision has %s", raw)
 	}
@@ -79,10 +70,7 @@ func TestARevisionHasNoSelectorsOfOtherWorkloads(t *testing.T) {
 
 func TestARevisionChangesOnlyThePodsOfItsWorkload(t *testing.T) {
 	w := newWorld(t, cloneSet, 2)
-	r, err := release.NewRevision(w.template, []policyv1alpha1.Override{overrideOf("a")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := release.NewRevision(w.template, []policyv1alpha1.Override{overrideOf("a")})
 	other := w.template.DeepCopy()
 	other.SetLabels(map[string]string{"of": "the template"})
 	if err := unstructured.SetNestedSlice(other.Object, []any{map[string]any{"name": "main", "image": "web:9"}}, "spec",
@@ -117,10 +105,7 @@ func TestARevisionNamesTheConfigurationOfItsPods(t *testing.T) {
 	w := newWorld(t, cloneSet, 2)
 	configuration := func() []string {
 		t.Helper()
-		r, err := release.NewRevision(w.template, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := release.NewRevision(w.template, nil)
 		names, err := release.Configuration(r, nil)
 		if err != nil {
 			t.Fatal(err)

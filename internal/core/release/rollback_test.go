@@ -85,10 +85,7 @@ func TestARollbackBlocksOnlyTheTargetThatFailed(t *testing.T) {
 	target.Template.SetName("db")
 	former := w.template.DeepCopy()
 	former.SetName("db")
-	var err error
-	if target.Current, err = release.NewRevision(target.Template, nil); err != nil {
-		t.Fatal(err)
-	}
+	target.Current = release.NewRevision(target.Template, nil)
 	target.Revisions = map[string]*releasev1alpha1.ReleaseRevision{}
 	target.Former = target.Current.DeepCopy()
 	target.Former.Name = "former"

@@ -71,7 +71,7 @@ func startedRelease(in StartInput, last *releasev1alpha1.Release,
 	if last != nil {
 		previous = string(last.UID)
 	}
-	hash, _ := hashOf(string(in.Template.GetUID()), in.Current.Name, previous) // texts
+	hash := hashOf(string(in.Template.GetUID()), in.Current.Name, previous)
 	name := in.Template.GetName()
 	return &releasev1alpha1.Release{
 		ObjectMeta: metav1.ObjectMeta{Namespace: in.Template.GetNamespace(),

@@ -6,6 +6,7 @@ import (
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // VerbsAnnotation has the users of verbs on a release.
@@ -58,11 +59,7 @@ func StampVerbs(old, r *releasev1alpha1.Release, user string) string {
 	if len(verbs) == 0 {
 		return ""
 	}
-	raw, err := json.Marshal(verbs)
-	if err != nil {
-		return "" // texts
-	}
-	return string(raw)
+	return text.JSON(verbs)
 }
 
 // verbFor returns who set the annotation or the state to the value that it has, and why.

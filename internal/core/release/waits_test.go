@@ -57,18 +57,12 @@ func TestAFailedStageNamesRetryAndRollback(t *testing.T) {
 
 func TestChangesOfRevisionsNameContainersAndOverrides(t *testing.T) {
 	w := newWorld(t, cloneSet, 1)
-	from, err := release.NewRevision(w.template, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := release.NewRevision(w.template, nil)
 	w.edit([]any{map[string]any{"name": "main", "image": "web:3"}, map[string]any{"name": "log", "image": "log:1"}},
 		"spec", "template", "spec", "containers")
 	o := &policyv1alpha1.OverridePolicy{}
 	o.Name, o.Namespace = "eu", "shop"
-	to, err := release.NewRevision(w.template, []policyv1alpha1.Override{o})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := release.NewRevision(w.template, []policyv1alpha1.Override{o})
 	if len(to.Spec.Overrides) == 0 {
 		to.Spec.Overrides = []releasev1alpha1.RevisionOverride{{Kind: "OverridePolicy", Name: "eu",
 			Spec: runtime.RawExtension{Raw: []byte(`{}`)}}}

@@ -173,12 +173,8 @@ func (w *world) image(image string) {
 
 func (w *world) revision() *releasev1alpha1.ReleaseRevision {
 	w.t.Helper()
-	r, err := release.CurrentRevision(w.template, nil, w.configMaps,
+	return release.CurrentRevision(w.template, nil, w.configMaps,
 		w.revisions[w.binding.Annotations[fleet.EffectiveRevisionAnnotation]])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return r
 }
 
 // release creates a Release with a strategy in YAML.

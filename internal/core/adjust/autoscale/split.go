@@ -18,6 +18,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Bounds are minReplicas and maxReplicas of one cluster's autoscaler.
@@ -77,13 +78,9 @@ func Work(f *autoscalingv1alpha1.FederatedHPA, cluster string, s Share, id strin
 	m := &unstructured.Unstructured{Object: content}
 	delete(m.Object, "status")
 	unstructured.RemoveNestedField(m.Object, "metadata", "creationTimestamp")
-	share, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("encode the share of cluster %s: %w", cluster, err)
-	}
 	w := execute.NewWork(cluster, names.WorkOfAutoscaler(f.Name, f.Namespace), id)
 	w.Annotations[wellknown.AutoscalerOfAnnotation] = f.Namespace + "/" + f.Name
-	w.Annotations[wellknown.AutoscalingShareAnnotation] = string(share)
+	w.Annotations[wellknown.AutoscalingShareAnnotation] = text.JSON(s)
 	return w, execute.Seal(w, m)
 }
 

@@ -18,6 +18,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // submittedLimit is the length from which a submitted value is only described: all annotations of an object share
@@ -67,11 +68,7 @@ func Normalise(obj *unstructured.Unstructured) (changed bool, warnings []string,
 	_ = json.Unmarshal([]byte(obj.GetAnnotations()[wellknown.SubmittedFieldsAnnotation]), &r.submitted)
 	apply(r)
 	if r.changed && len(r.submitted) > 0 {
-		text, err := json.Marshal(r.submitted)
-		if err != nil {
-			return false, nil, fmt.Errorf("record the submitted fields: %w", err)
-		}
-		fields.SetAnnotation(obj, wellknown.SubmittedFieldsAnnotation, string(text))
+		fields.SetAnnotation(obj, wellknown.SubmittedFieldsAnnotation, text.JSON(r.submitted))
 	}
 	return r.changed, r.warnings, errors.Join(r.errs...)
 }

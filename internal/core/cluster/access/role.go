@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Impersonator is the name of the role in a member by which the hub acts there as its users, and of its binding. It is
@@ -39,8 +39,7 @@ func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (wa
 	mark(&want.ObjectMeta, hub, ruled(want))
 	delete(want.Annotations, wellknown.MembersOfGroupsAnnotation)
 	if len(known) > 0 {
-		text, _ := json.Marshal(known) // strings alone cannot fail
-		want.Annotations[wellknown.MembersOfGroupsAnnotation] = string(text)
+		want.Annotations[wellknown.MembersOfGroupsAnnotation] = text.JSON(known)
 	}
 	return want, true
 }
@@ -122,10 +121,6 @@ func Differs(existing, want metav1.Object) bool {
 }
 
 func digest(what any) string {
-	text, err := json.Marshal(what)
-	if err != nil {
-		panic(fmt.Sprintf("encode what a hub writes: %v", err)) // strings alone cannot fail
-	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256([]byte(text.JSON(what)))
 	return hex.EncodeToString(sum[:8])
 }

@@ -593,7 +593,7 @@ func (e *policyExplanation) explainRules() {
 			b := bindingOf(policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap"}, e.namespace,
 				policyv1alpha1.Placement{ClusterAffinity: &affinity})
 			_, err := schedule.Schedule(b, e.Scheduler.Snapshot(e.Clusters), nil)
-			e.find(Attention, name+" matches no cluster: "+compact(affinity), schedule.Help(err))
+			e.find(Attention, name+" matches no cluster: "+text.JSON(affinity), schedule.Help(err))
 		case r.Overriders.Empty():
 			e.find(Attention, name+" changes nothing: it has no overriders", "")
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
@@ -85,7 +86,7 @@ func (e *explanation) explainOverrides(row *Cluster, at *there, overrides []poli
 	at.manifest, applied, at.failed = override.Apply(e.Facts.Template, at.cluster, overrides)
 	for _, r := range applied.Rules {
 		row.Overrides = append(row.Overrides, OverrideRule{Policy: overridePolicy(r, e.template.Namespace),
-			Overriders: compact(r.Overriders)})
+			Overriders: text.JSON(r.Overriders)})
 	}
 	for _, u := range applied.Untouched {
 		row.Untouched = append(row.Untouched, u.String())

@@ -5,7 +5,6 @@ package why
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -306,13 +305,4 @@ func describeBinding(b workv1alpha2.Binding) string {
 		return reference("ClusterResourceBinding", b)
 	}
 	return reference("ResourceBinding", b)
-}
-
-// compact returns a value of an API type as one line of JSON.
-func compact(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprintf("%+v", v)
-	}
-	return string(raw)
 }

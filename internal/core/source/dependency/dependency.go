@@ -7,7 +7,6 @@ package dependency
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,6 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -62,22 +62,17 @@ func Selects(ref configv1alpha1.DependentObjectReference, obj *unstructured.Unst
 
 // Record returns independent with its dependencies in the annotation, where others look them up, and with the finalizer
 // while it has any. The result equals independent if nothing changes.
-func Record(independent workv1alpha2.Binding,
-	deps []configv1alpha1.DependentObjectReference) (workv1alpha2.Binding, error) {
+func Record(independent workv1alpha2.Binding, deps []configv1alpha1.DependentObjectReference) workv1alpha2.Binding {
 	b := independent.DeepCopyObject().(workv1alpha2.Binding)
 	if len(deps) == 0 {
 		fields.PutAnnotation(b, workv1alpha2.DependenciesAnnotation, "")
-		return b, nil
+		return b
 	}
-	raw, err := json.Marshal(deps)
-	if err != nil {
-		return nil, fmt.Errorf("record the dependencies of binding %s: %w", b.GetName(), err)
-	}
-	fields.SetAnnotation(b, workv1alpha2.DependenciesAnnotation, string(raw))
+	fields.SetAnnotation(b, workv1alpha2.DependenciesAnnotation, text.JSON(deps))
 	if f := workv1alpha2.DependenciesDistributorFinalizer; !slices.Contains(b.GetFinalizers(), f) {
 		b.SetFinalizers(append(slices.Clone(b.GetFinalizers()), f))
 	}
-	return b, nil
+	return b
 }
 
 // Attach returns the binding of dep, required by independent. existing is the current binding with its name or nil; it

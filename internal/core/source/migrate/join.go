@@ -15,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
@@ -136,8 +136,8 @@ func checkAlike(copies []Copy) error {
 			have, other := withoutStatus(first.Live, path), withoutStatus(c.Live, path)
 			if !reflect.DeepEqual(have, other) {
 				return fmt.Errorf("%s differs between %q (%s) and %q (%s) and cannot change without new pods: "+
-					"migrate them under different names", strings.Join(path, "."), first.Cluster, encode(have), c.Cluster,
-					encode(other))
+					"migrate them under different names", strings.Join(path, "."), first.Cluster, text.JSON(have), c.Cluster,
+					text.JSON(other))
 			}
 		}
 	}
@@ -165,14 +165,6 @@ func withoutStatus(obj *unstructured.Unstructured, path []string) any {
 }
 
 // encode returns a value as JSON.
-func encode(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(raw)
-}
-
 // mostCommon returns the content from which the others differ in the fewest fields; the first of several.
 func mostCommon(contents []*unstructured.Unstructured) *unstructured.Unstructured {
 	return slices.MinFunc(contents, func(a, b *unstructured.Unstructured) int {
@@ -272,7 +264,7 @@ func (o operation) addTo(to *policyv1alpha1.Overriders) {
 	}
 	change := policyv1alpha1.PlaintextOverrider{Path: pointer, Operator: o.operator}
 	if o.operator != policyv1alpha1.OverriderOpRemove {
-		change.Value.Raw = []byte(encode(o.value))
+		change.Value.Raw = []byte(text.JSON(o.value))
 	}
 	to.Plaintext = append(to.Plaintext, change)
 }

@@ -11,6 +11,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 )
 
@@ -65,12 +66,12 @@ func TextOf(p policyv1alpha1.Propagation) string {
 
 // RecordOf returns the record of a policy; nil if the policy is of no migration.
 func RecordOf(p policyv1alpha1.Propagation) (*Record, error) {
-	text, ok := p.GetAnnotations()[wellknown.MigrationAnnotation]
+	raw, ok := p.GetAnnotations()[wellknown.MigrationAnnotation]
 	if !ok {
 		return nil, nil
 	}
 	r := &Record{}
-	if err := json.Unmarshal([]byte(text), r); err != nil {
+	if err := json.Unmarshal([]byte(raw), r); err != nil {
 		return nil, fmt.Errorf("read annotation %s of policy %s: %w", wellknown.MigrationAnnotation, p.GetName(), err)
 	}
 	return r, nil
@@ -104,21 +105,18 @@ func (r *Record) Remove(cluster string) {
 }
 
 // NewPolicy returns the policy of a workload by its record.
-func NewPolicy(template *unstructured.Unstructured, r *Record) (policyv1alpha1.Propagation, error) {
+func NewPolicy(template *unstructured.Unstructured, r *Record) policyv1alpha1.Propagation {
 	p := adopt.Policy(template, adopt.PolicyName(template), "")
 	spec := p.PropagationSpec()
 	spec.PreserveResourcesOnDeletion = new(true)
 	place(spec, r)
-	return p, Store(p, r)
+	Store(p, r)
+	return p
 }
 
 // Store writes the record into its policy, and suspends the clusters that the hub may not write.
-func Store(p policyv1alpha1.Propagation, r *Record) error {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode the record of policy %s: %w", p.GetName(), err)
-	}
-	fields.SetAnnotation(p, wellknown.MigrationAnnotation, string(raw))
+func Store(p policyv1alpha1.Propagation, r *Record) {
+	fields.SetAnnotation(p, wellknown.MigrationAnnotation, text.JSON(r))
 	spec := p.PropagationSpec()
 	shadows := r.Names(Shadow)
 	switch {
@@ -130,7 +128,6 @@ func Store(p policyv1alpha1.Propagation, r *Record) error {
 	default:
 		spec.Suspension = nil
 	}
-	return nil
 }
 
 // Place changes the placement of a policy to the clusters of its record, without leaving ones. It fails if users

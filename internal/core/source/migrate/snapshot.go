@@ -41,7 +41,7 @@ func Take(live *unstructured.Unstructured, pods []unstructured.Unstructured, sca
 		content["spec"] = spec
 	}
 	status := fields.Object(live.Object, "status")
-	s := Snapshot{Spec: hash(encode(content)), Scaled: scaled, Pods: map[string]string{},
+	s := Snapshot{Spec: hash(text.JSON(content)), Scaled: scaled, Pods: map[string]string{},
 		Ready: max(fields.Number(status, "readyReplicas"), fields.Number(status, "numberReady"))}
 	revisions := []string{live.GetAnnotations()["deployment.kubernetes.io/revision"]}
 	for _, key := range []string{"updateRevision", "currentRevision"} {

@@ -3,7 +3,6 @@
 package ocm
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -145,11 +145,7 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 		w.Annotations[wellknown.UpdateStrategyAnnotation] = string(s.Type)
 	}
 	if ignored := ignoredFields(item.updates()); len(ignored) > 0 {
-		text, err := json.Marshal(ignored)
-		if err != nil {
-			return nil, fmt.Errorf("write the ignored fields: %w", err)
-		}
-		w.Annotations[wellknown.IgnoredFieldsAnnotation] = string(text)
+		w.Annotations[wellknown.IgnoredFieldsAnnotation] = text.JSON(ignored)
 	}
 	if in.stays(item.identity()) {
 		w.Spec.PreserveResourcesOnDeletion = new(true)
