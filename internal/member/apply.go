@@ -245,10 +245,7 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 		return nil
 	}
 	meta["uid"], meta["resourceVersion"] = string(live.GetUID()), live.GetResourceVersion()
-	patch, err := json.Marshal(map[string]any{"metadata": meta})
-	if err != nil {
-		return m.failed("release", observed, err)
-	}
+	patch := []byte(text.JSON(map[string]any{"metadata": meta}))
 	_, err = client.Patch(ctx, observed.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return m.failed("release", observed, err)

@@ -16,6 +16,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 	"github.com/argosy-io/argosy/internal/server/pki"
 	"github.com/argosy-io/argosy/internal/version"
@@ -145,12 +146,8 @@ func recordInStore(ctx context.Context, client *etcd.Client, me upkeep.Writer) e
 			}
 			modified = got.Kvs[0].ModRevision
 		}
-		raw, err := json.Marshal(me)
-		if err != nil {
-			return err
-		}
 		done, err := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(writerKey), "=",
-			modified)).Then(clientv3.OpPut(writerKey, string(raw))).Commit()
+			modified)).Then(clientv3.OpPut(writerKey, text.JSON(me))).Commit()
 		switch {
 		case errors.Is(err, rpctypes.ErrNoSpace) && stored != nil && stored.Format == me.Format:
 			klog.Warning("the store rejects writes, so its version record was not updated; the next start retries")

@@ -3,7 +3,6 @@ package joincli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -423,11 +422,8 @@ func (u *unjoin) confirm(going leave.Outcome) error {
 // leave has the cluster leave the fleet; the hub's controllers do the rest.
 func (u *unjoin) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if u.keep && !membership.KeepsWorkloads(cluster) {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cluster.UID,
-			"annotations": map[string]string{wellknown.KeepWorkloadsAnnotation: "true"}}})
-		if err != nil {
-			return err
-		}
+		patch := []byte(text.JSON(map[string]any{"metadata": map[string]any{"uid": cluster.UID,
+			"annotations": map[string]string{wellknown.KeepWorkloadsAnnotation: "true"}}}))
 		if err := u.hub.Patch(ctx, cluster.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return fmt.Errorf("set cluster %q to keep its workloads: %w", u.name, err)
 		}

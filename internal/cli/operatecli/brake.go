@@ -3,7 +3,6 @@ package operatecli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/cli/membercli"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 func NewBrake(hub *hubcli.HubFlags) *cobra.Command {
@@ -188,11 +188,8 @@ func (b *braking) set(ctx context.Context, t brakeTarget) (changed bool, err err
 	if b.on {
 		want = "true"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{wellknown.HandsOffAnnotation: want}}})
-	if err != nil {
-		return false, failed(err)
-	}
+	patch := []byte(text.JSON(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{wellknown.HandsOffAnnotation: want}}}))
 	if _, err := client.Namespaces().Patch(ctx, b.namespace, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: brakeManager}); err != nil {
 		return false, failed(err)

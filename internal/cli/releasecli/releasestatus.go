@@ -3,7 +3,6 @@ package releasecli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,11 +29,7 @@ func valueOf(v any) string {
 	if s, ok := v.(string); ok {
 		return text.Cut(s, 120)
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return text.Cut(string(raw), 120)
+	return text.Cut(text.JSON(v), 120)
 }
 
 func newReleaseStatus(hub *hubcli.HubFlags) *cobra.Command {

@@ -2,7 +2,6 @@ package releasecli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -128,10 +128,7 @@ func (r *rolling) undo(ctx context.Context, u *undo) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(back.Patch)
-	if err != nil {
-		return err
-	}
+	raw := []byte(text.JSON(back.Patch))
 	write := func(options ...client.PatchOption) error {
 		err := r.client.Patch(ctx, r.template.DeepCopy(), client.RawPatch(types.JSONPatchType, raw), options...)
 		now := r.template.DeepCopy()

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/member/acting"
 )
 
@@ -143,10 +144,7 @@ func (w *way) mayImpersonate(ctx context.Context, id access.Identity, token stri
 		about.Resource, about.Namespace, about.Name = "serviceaccounts", namespace, name
 	}
 	review.Spec.ResourceAttributes = about
-	body, err := json.Marshal(review)
-	if err != nil {
-		return true
-	}
+	body := []byte(text.JSON(review))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
 		w.base.JoinPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").String(), bytes.NewReader(body))
 	if err != nil {

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	encryptaes "k8s.io/apiserver/pkg/storage/value/encrypt/aes"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 const (
@@ -166,12 +168,9 @@ func (r *Ring) create(ctx context.Context, prefixes []string) error {
 		}
 		d.Rewritten = d.Rewritten && n.Count == 0
 	}
-	data, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
+	data := text.JSON(d)
 	if _, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(documentKey), "=",
-		0)).Then(clientv3.OpPut(documentKey, string(data))).Commit(); err != nil {
+		0)).Then(clientv3.OpPut(documentKey, data)).Commit(); err != nil {
 		return fmt.Errorf("write the encryption keys: %w", err)
 	}
 	return nil
@@ -305,12 +304,9 @@ func (r *Ring) change(ctx context.Context, amend func(*document) error) error {
 	if err := amend(&d); err != nil {
 		return err
 	}
-	data, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
+	data := text.JSON(d)
 	done, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(documentKey), "=",
-		s.revision)).Then(clientv3.OpPut(documentKey, string(data))).Commit()
+		s.revision)).Then(clientv3.OpPut(documentKey, data)).Commit()
 	switch {
 	case err != nil:
 		return fmt.Errorf("write the encryption keys: %w", err)
@@ -318,5 +314,5 @@ func (r *Ring) change(ctx context.Context, amend func(*document) error) error {
 		_, err := r.load(ctx)
 		return errors.Join(ErrBusy, err)
 	}
-	return r.take(data, done.Header.Revision)
+	return r.take([]byte(data), done.Header.Revision)
 }

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
@@ -383,11 +384,7 @@ func (r *reconciler) startInPlace(ctx context.Context, p *corev1.Pod, o observed
 			return err
 		}
 	}
-	next, err := updatedInPlace(p, o.update, o.revisions[o.update], o.now.UTC().Format(time.RFC3339))
-	if err != nil {
-		return err
-	}
-	return r.client.Update(ctx, next)
+	return r.client.Update(ctx, updatedInPlace(p, o.update, o.revisions[o.update], o.now.UTC().Format(time.RFC3339)))
 }
 
 func setPodCondition(p *corev1.Pod, t corev1.PodConditionType, status corev1.ConditionStatus, reason string,
@@ -416,12 +413,9 @@ func (r *reconciler) report(ctx context.Context, u *unstructured.Unstructured, s
 
 // truncate takes the names of pods that are gone out of the spec's pods to delete, as the real manager does.
 func (r *reconciler) truncate(ctx context.Context, u *unstructured.Unstructured, left []string) error {
-	patch, err := json.Marshal(map[string]any{
+	patch := []byte(text.JSON(map[string]any{
 		"metadata": map[string]any{"uid": u.GetUID()},
 		"spec":     map[string]any{"scaleStrategy": map[string]any{"podsToDelete": left}},
-	})
-	if err != nil {
-		return err
-	}
+	}))
 	return client.IgnoreNotFound(r.client.Patch(ctx, u.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
 }

@@ -85,11 +85,7 @@ func (w *world) act(t *testing.T, s steps) {
 		down := p.DeepCopy()
 		setPodCondition(down, inPlaceReady, corev1.ConditionFalse, "", w.now)
 		setPodCondition(down, corev1.PodReady, corev1.ConditionFalse, "", w.now)
-		next, err := updatedInPlace(down, w.update, w.revisions[w.update], "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		replace(next)
+		replace(updatedInPlace(down, w.update, w.revisions[w.update], ""))
 	}
 	for _, p := range s.finish {
 		up := p.DeepCopy()

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // inPlaceState is the part of the annotation that says an in-place update is under way, and what ran before it.
@@ -37,7 +39,7 @@ func canUpdateInPlace(from, to *corev1.PodTemplateSpec) bool {
 
 // updatedInPlace returns the pod as it is asked to become. What the template no longer has, the pod keeps.
 func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplateSpec,
-	timestamp string) (*corev1.Pod, error) {
+	timestamp string) *corev1.Pod {
 	state := inPlaceState{Revision: revision, UpdateTimestamp: timestamp,
 		LastContainerStatuses: map[string]lastContainerID{}}
 	images := imagesOf(template.Spec.Containers)
@@ -55,15 +57,11 @@ func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplate
 		}
 		c.Image = image
 	}
-	data, err := json.Marshal(state)
-	if err != nil {
-		return nil, err
-	}
 	out.Labels = labels.Merge(out.Labels, template.Labels)
 	out.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
 	out.Annotations = labels.Merge(out.Annotations, template.Annotations)
-	out.Annotations[inPlaceStateAnnotation] = string(data)
-	return out, nil
+	out.Annotations[inPlaceStateAnnotation] = text.JSON(state)
+	return out
 }
 
 // inPlaceDone reports whether the pod waits for no more than InPlaceUpdateReady to be set again: every container that

@@ -1,7 +1,6 @@
 package kruise
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -106,12 +106,8 @@ func (i *Injected) hashes() (full, withoutImage string) {
 }
 
 func hashOf(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // types of ours
-	}
 	h := fnv.New64a()
-	h.Write(data)
+	h.Write([]byte(text.JSON(v)))
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum64()))
 }
 
@@ -130,7 +126,7 @@ func matches(selector *metav1.LabelSelector, with map[string]string) bool {
 }
 
 // inject puts the sidecars of sets into a pod that is about to be created. The result lacks defaults.
-func inject(pod *corev1.Pod, sets []*SidecarSet, now time.Time) error {
+func inject(pod *corev1.Pod, sets []*SidecarSet, now time.Time) {
 	slices.SortFunc(sets, func(a, b *SidecarSet) int { return strings.Compare(a.Name, b.Name) })
 	full, bare := map[string]injectedBy{}, map[string]injectedBy{}
 	var names []string
@@ -163,7 +159,7 @@ func inject(pod *corev1.Pod, sets []*SidecarSet, now time.Time) error {
 	}
 	pod.Spec.Containers = slices.Concat(before, pod.Spec.Containers, after)
 	pod.Annotations = labels.Merge(pod.Annotations, map[string]string{injectedListAnnotation: strings.Join(names, ",")})
-	return setInjected(pod, full, bare)
+	setInjected(pod, full, bare)
 }
 
 // into returns the container as it stands in a pod.
@@ -173,16 +169,9 @@ func (c *Sidecar) into() corev1.Container {
 	return out
 }
 
-func setInjected(pod *corev1.Pod, full, bare map[string]injectedBy) error {
-	for annotation, state := range map[string]map[string]injectedBy{sidecarHashAnnotation: full,
-		sidecarHashNoImageAnnotation: bare} {
-		data, err := json.Marshal(state)
-		if err != nil {
-			return err
-		}
-		pod.Annotations[annotation] = string(data)
-	}
-	return nil
+func setInjected(pod *corev1.Pod, full, bare map[string]injectedBy) {
+	pod.Annotations[sidecarHashAnnotation] = text.JSON(full)
+	pod.Annotations[sidecarHashNoImageAnnotation] = text.JSON(bare)
 }
 
 // injectors returns the SidecarSets that a pod was injected by.
@@ -280,7 +269,7 @@ func runsImages(p *corev1.Pod, sidecars []Sidecar) bool {
 }
 
 // withSidecarImages returns the pod with the set's newest images.
-func withSidecarImages(p *corev1.Pod, set *SidecarSet, now time.Time) (*corev1.Pod, error) {
+func withSidecarImages(p *corev1.Pod, set *SidecarSet, now time.Time) *corev1.Pod {
 	out := p.DeepCopy()
 	images := map[string]string{}
 	for _, c := range set.Spec.Containers {
@@ -298,7 +287,8 @@ func withSidecarImages(p *corev1.Pod, set *SidecarSet, now time.Time) (*corev1.P
 		now.UTC().Format(time.RFC3339)
 	full = maps.Clone(full)
 	full[set.Name] = state
-	return out, setInjected(out, full, bare)
+	setInjected(out, full, bare)
+	return out
 }
 
 // syncSidecarSet brings the images of a set to the pods that have its sidecars. The injection is the Injector's.
@@ -321,8 +311,7 @@ func (r *reconciler) syncSidecarSet(ctx context.Context, u *unstructured.Unstruc
 	}
 	var errs []error
 	for _, p := range update {
-		next, err := withSidecarImages(p, set, time.Now())
-		errs = append(errs, cmp.Or(err, r.client.Update(ctx, next)))
+		errs = append(errs, r.client.Update(ctx, withSidecarImages(p, set, time.Now())))
 	}
 	return 0, joined(append(errs, r.report(ctx, u, &status))...)
 }
@@ -396,5 +385,6 @@ func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if len(sets) == 0 {
 		return false, nil
 	}
-	return true, inject(pod, sets, time.Now())
+	inject(pod, sets, time.Now())
+	return true, nil
 }

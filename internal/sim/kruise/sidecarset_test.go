@@ -38,9 +38,7 @@ func injectedPod(t *testing.T, set *SidecarSet, name string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}},
 	}
-	if err := inject(p, []*SidecarSet{set}, noon); err != nil {
-		t.Fatal(err)
-	}
+	inject(p, []*SidecarSet{set}, noon)
 	p.Status.Phase = corev1.PodRunning
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	run(p)
@@ -141,10 +139,7 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 					t.Fatalf("pass %d: status %+v with %d updated", pass, status, updated)
 				}
 				for _, p := range update {
-					next, err := withSidecarImages(p, set, noon)
-					if err != nil {
-						t.Fatal(err)
-					}
+					next := withSidecarImages(p, set, noon)
 					if next.Spec.Containers[2].Image != "log:2" || next.Spec.Containers[1].Image != "app:1" {
 						t.Fatalf("containers %+v", next.Spec.Containers)
 					}
@@ -162,11 +157,7 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 func TestUpdateWaitsForItsChangedSidecars(t *testing.T) {
 	pods := []*corev1.Pod{injectedPod(t, sidecars(t, "log:1"), "a"), injectedPod(t, sidecars(t, "log:1"), "b")}
 	set := sidecars(t, "log:2")
-	next, err := withSidecarImages(pods[0], set, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods[0] = next // asked for, and not running yet
+	pods[0] = withSidecarImages(pods[0], set, noon) // asked for, and not running yet
 	update, status, err := decideSidecarSet(set, pods)
 	if err != nil || len(update) != 0 || status.UpdatedPods != 1 || status.UpdatedReadyPods != 0 {
 		t.Errorf("%d more, status %+v, %v", len(update), status, err)
