@@ -117,9 +117,7 @@ func (w *world) run() {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if _, _, synced, listed := m.Load(); !synced {
-			<-listed
-		}
+		<-m.Load()
 	}
 }
 

@@ -36,8 +36,8 @@ func (d Defaulter) Default(u *unstructured.Unstructured) error {
 		return d.unitedDeployment(spec)
 	case BroadcastJobKind:
 		setDefault(spec, int64(math.MaxInt32), "parallelism")
-		setDefault(spec, always, "completionPolicy", "type")
-		setDefault(spec, failFast, "failurePolicy", "type")
+		setDefault(spec, "Always", "completionPolicy", "type")
+		setDefault(spec, "FailFast", "failurePolicy", "type")
 	case StatefulSetKind.GroupKind():
 		if u.GroupVersionKind().Version != "v1alpha1" {
 			setDefault(spec, "Retain", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
@@ -86,7 +86,7 @@ func (d Defaulter) sidecarSet(u *unstructured.Unstructured, spec map[string]any)
 		setDefault(spec, int64(1), "updateStrategy", "maxUnavailable")
 	}
 	if _, found, _ := unstructured.NestedMap(spec, "injectionStrategy", "revision"); found {
-		setDefault(spec, always, "injectionStrategy", "revision", "policy")
+		setDefault(spec, "Always", "injectionStrategy", "revision", "policy")
 	}
 	for _, name := range []string{"containers", "initContainers"} {
 		list, _ := spec[name].([]any)

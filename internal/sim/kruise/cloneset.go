@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -107,7 +105,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 				}
 				spare--
 			}
-			if s.remove = append(s.remove, removal{p, spec.claimsOf(p)}); int32(len(s.remove)) == total-wanted {
+			if s.remove = append(s.remove, p); int32(len(s.remove)) == total-wanted {
 				break
 			}
 		}
@@ -123,7 +121,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 				}
 				spare--
 			}
-			s.remove = append(s.remove, removal{p, spec.claimsOf(p)})
+			s.remove = append(s.remove, p)
 		}
 		return s, nil
 	}
@@ -143,7 +141,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 			}
 			spare--
 		}
-		if !s.update(o, p, spec.UpdateStrategy.Type, spec.claimsOf(p)) {
+		if !s.update(o, p, spec.UpdateStrategy.Type) {
 			break
 		}
 	}
@@ -151,77 +149,24 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 }
 
 // cloneSetStatus returns the status that belongs to what was observed; messages are the failures by condition type.
-// The duration says when the deadline for progress must be looked at again.
-func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (CloneSetStatus, time.Duration, error) {
+func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (CloneSetStatus, error) {
 	replicas := ptr.Deref(cs.Spec.Replicas, 1)
 	keep, err := keepOld(cs.Spec.UpdateStrategy.Partition, replicas)
 	if err != nil {
-		return CloneSetStatus{}, 0, err
+		return CloneSetStatus{}, err
 	}
 	status := CloneSetStatus{o.status(&cs.ObjectMeta, cs.Spec.Selector, cs.Spec.MinReadySeconds, messages),
 		replicas - keep}
 	if status.UpdatedReplicas == status.Replicas && status.Replicas == replicas {
 		status.CurrentRevision = o.update
 	}
-	before := getCondition(cs.Status.Conditions, "Progressing")
-	c, recheck := progressing(cs, status, o.now)
-	if c != nil {
-		if before != nil && before.Status == c.Status {
-			c.LastTransitionTime = before.LastTransitionTime
-		}
-		status.Conditions = append(status.Conditions, *c)
-	}
-	// The real manager writes a status only if a counter, a revision or the condition Progressing changes. Until then a
-	// failure that is over stays True, and a new failure is not shown.
+	// The real manager writes a status only if a counter or a revision changes. Until then a failure that is over stays
+	// True, and a new failure is not shown.
 	unchanged := status
-	unchanged.Conditions = cs.Status.Conditions
-	if reflect.DeepEqual(unchanged, cs.Status) && reflect.DeepEqual(before, c) {
-		return cs.Status, recheck, nil
+	if unchanged.Conditions = cs.Status.Conditions; reflect.DeepEqual(unchanged, cs.Status) {
+		return cs.Status, nil
 	}
-	return status, recheck, nil
-}
-
-// progressing returns the condition of that name, which stands only where a deadline is set.
-func progressing(cs *CloneSet, status CloneSetStatus, now time.Time) (*Condition, time.Duration) {
-	if cs.Spec.ProgressDeadlineSeconds == nil {
-		return nil, 0
-	}
-	replicas := ptr.Deref(cs.Spec.Replicas, 1)
-	before := getCondition(cs.Status.Conditions, "Progressing")
-	stamp := metav1.NewTime(now.Truncate(time.Second))
-	c := Condition{Type: "Progressing", Status: corev1.ConditionTrue, LastTransitionTime: stamp, LastUpdateTime: &stamp}
-	moved := before == nil || before.LastUpdateTime == nil ||
-		cs.Generation != cs.Status.ObservedGeneration ||
-		status.UpdatedReplicas > cs.Status.UpdatedReplicas ||
-		status.UpdatedReadyReplicas > cs.Status.UpdatedReadyReplicas ||
-		status.UpdatedAvailableReplicas > cs.Status.UpdatedAvailableReplicas
-
-	var recheck time.Duration
-	switch {
-	case cs.Spec.UpdateStrategy.Paused:
-		c.Reason, c.Message = "CloneSetPaused", "CloneSet is paused"
-	case status.UpdatedAvailableReplicas == replicas && status.Replicas == replicas:
-		c.Reason, c.Message = "CloneSetAvailable", "CloneSet is available"
-	case status.UpdatedAvailableReplicas >= status.ExpectedUpdatedReplicas && status.AvailableReplicas >= replicas:
-		c.Reason, c.Message = "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"
-	case moved:
-		c.Reason, c.Message = "CloneSetUpdated", "CloneSet is progressing"
-		return &c, time.Duration(*cs.Spec.ProgressDeadlineSeconds) * time.Second
-	default:
-		deadline := before.LastUpdateTime.Add(time.Duration(*cs.Spec.ProgressDeadlineSeconds) * time.Second)
-		if before.Reason == "ProgressDeadlineExceeded" || !now.Before(deadline) {
-			c.Status = corev1.ConditionFalse
-			c.Reason, c.Message = "ProgressDeadlineExceeded", "CloneSet revision has timed out progressing"
-			break
-		}
-		c.Reason, c.Message = before.Reason, before.Message
-		recheck = deadline.Sub(now)
-	}
-	// A condition that says nothing new keeps its time, or the deadline would never come.
-	if before != nil && before.Reason == c.Reason && before.Status == c.Status {
-		c.LastUpdateTime = before.LastUpdateTime
-	}
-	return &c, recheck
+	return status, nil
 }
 
 // clone returns a new pod with the claims that go with it.
@@ -241,14 +186,6 @@ func (o observed) clone(cs *CloneSet, id, revision string) creation {
 		claim.OwnerReferences = pod.OwnerReferences
 	}
 	return out
-}
-
-// claimsOf returns the names of the claims that a pod has of its own.
-func (spec *CloneSetSpec) claimsOf(p *corev1.Pod) (names []string) {
-	for _, template := range spec.VolumeClaimTemplates {
-		names = append(names, claimName(template.Name, p.Name))
-	}
-	return names
 }
 
 // deletionOrder puts the pods first that are missed least: not placed, not running, not ready, young.

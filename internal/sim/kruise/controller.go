@@ -154,8 +154,7 @@ func listOf(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
 // that failed, by kind of step.
 type decider func(*unstructured.Unstructured, observed) (steps, statusFunc, error)
 
-// statusFunc returns a status, and when it changes without a change of the pods.
-type statusFunc func(failed map[string]string) (status any, recheck time.Duration, err error)
+type statusFunc func(failed map[string]string) (status any, err error)
 
 func cloneSet(u *unstructured.Unstructured, o observed) (steps, statusFunc, error) {
 	cs, err := readCloneSet(u)
@@ -163,13 +162,13 @@ func cloneSet(u *unstructured.Unstructured, o observed) (steps, statusFunc, erro
 		return steps{}, nil, err
 	}
 	s, err := decideCloneSet(cs, o, func() string { return rand.String(5) })
-	return s, func(failed map[string]string) (any, time.Duration, error) {
+	return s, func(failed map[string]string) (any, error) {
 		// An error at the end of an in-place update counts as one of the update, and an error of a removal as one of scaling.
-		status, recheck, err := cloneSetStatus(cs, o, map[string]string{
+		status, err := cloneSetStatus(cs, o, map[string]string{
 			"FailedScale":  cmp.Or(failed["create"], failed["remove"]),
 			"FailedUpdate": cmp.Or(failed["finish"], failed["update"]),
 		})
-		return &status, recheck, err
+		return &status, err
 	}, err
 }
 
@@ -179,10 +178,10 @@ func statefulSet(u *unstructured.Unstructured, o observed) (steps, statusFunc, e
 		return steps{}, nil, err
 	}
 	s, err := decideStatefulSet(set, o)
-	return s, func(failed map[string]string) (any, time.Duration, error) {
+	return s, func(failed map[string]string) (any, error) {
 		status, err := statefulSetStatus(set, o, map[string]string{"FailedCreatePod": failed["create"],
 			"FailedUpdatePod": failed["update"]})
-		return &status, 0, err
+		return &status, err
 	}, err
 }
 
@@ -203,14 +202,13 @@ func (r *reconciler) syncSet(decide decider) func(context.Context, *unstructured
 			return 0, err
 		}
 		failed, err := r.act(ctx, u, o, s)
-		value, recheck, statusErr := status(failed)
+		value, statusErr := status(failed)
 		if statusErr == nil {
 			statusErr = r.report(ctx, u, value)
 		}
 		if statusErr == nil && s.toDelete != nil {
 			statusErr = r.truncate(ctx, u, s.toDelete)
 		}
-		s.recheckIn(recheck)
 		return s.recheck, joined(err, statusErr)
 	}
 }
@@ -350,13 +348,8 @@ func (r *reconciler) act(ctx context.Context, u *unstructured.Unstructured, o ob
 			break // what refuses one refuses the next
 		}
 	}
-	for _, d := range s.remove {
-		err := client.IgnoreNotFound(r.client.Delete(ctx, d.pod, client.Preconditions{UID: &d.pod.UID}))
-		for _, name := range d.claims {
-			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: d.pod.Namespace, Name: name}}
-			err = cmp.Or(err, client.IgnoreNotFound(r.client.Delete(ctx, claim)))
-		}
-		note("remove", "remove", d.pod, err)
+	for _, p := range s.remove {
+		note("remove", "remove", p, client.IgnoreNotFound(r.client.Delete(ctx, p, client.Preconditions{UID: &p.UID})))
 	}
 	for _, p := range s.inPlace {
 		note("update", "update", p, inPlace("start", p, func(p *corev1.Pod) error { return r.startInPlace(ctx, p, o) }))

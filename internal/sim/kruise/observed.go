@@ -24,7 +24,7 @@ type observed struct {
 // steps are what to do next. A pass either scales or updates, and what is done shows in the pods of the next one.
 type steps struct {
 	create  []creation
-	remove  []removal
+	remove  []*corev1.Pod
 	inPlace []*corev1.Pod
 	// finish are the pods whose containers run the images that an in-place update asked for.
 	finish []*corev1.Pod
@@ -39,12 +39,6 @@ type steps struct {
 type creation struct {
 	pod    *corev1.Pod
 	claims []*corev1.PersistentVolumeClaim
-}
-
-// removal deletes a pod, and the claims of that name with it.
-type removal struct {
-	pod    *corev1.Pod
-	claims []string
 }
 
 func (s *steps) recheckIn(d time.Duration) {
@@ -128,9 +122,9 @@ func (o observed) common(minReady int32) steps {
 	return s
 }
 
-// update updates a pod to the newest revision, in place if the policy and the change allow it; otherwise the pod goes
-// with its claims. It reports whether the update can go on.
-func (s *steps) update(o observed, p *corev1.Pod, policy string, claims []string) bool {
+// update updates a pod to the newest revision, in place if the policy and the change allow it; otherwise the pod goes.
+// It reports whether the update can go on.
+func (s *steps) update(o observed, p *corev1.Pod, policy string) bool {
 	inPlace := policy == inPlaceIfPossible || policy == inPlaceOnly
 	switch {
 	case inPlace && canUpdateInPlace(o.revisions[revisionOf(p)], o.revisions[o.update]):
@@ -138,28 +132,9 @@ func (s *steps) update(o observed, p *corev1.Pod, policy string, claims []string
 	case policy == inPlaceOnly:
 		s.blocked = "pod " + p.Name + " cannot be updated in place: more than images changed"
 	default:
-		s.remove = append(s.remove, removal{p, claims})
+		s.remove = append(s.remove, p)
 	}
 	return s.blocked == ""
-}
-
-func setCondition(conditions []Condition, c Condition) []Condition {
-	old := getCondition(conditions, c.Type)
-	if old == nil {
-		return append(conditions, c)
-	}
-	if old.Status == c.Status {
-		c.LastTransitionTime = old.LastTransitionTime
-	}
-	*old = c
-	return conditions
-}
-
-func getCondition(conditions []Condition, t string) *Condition {
-	if i := slices.IndexFunc(conditions, func(c Condition) bool { return c.Type == t }); i >= 0 {
-		return &conditions[i]
-	}
-	return nil
 }
 
 // failureConditions returns the conditions of one sync, from the messages by condition type. Like the real manager, it

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,12 +29,12 @@ const (
 	// SystemNamespace holds the revisions of SidecarSets.
 	SystemNamespace = "kruise-system"
 
-	// On the SidecarSet these are hashes, on a pod a map from the SidecarSets that it was injected by to their state.
+	// On the SidecarSet these are hashes. On a pod, the first is a map from the SidecarSets that it was injected by to
+	// their state.
 	sidecarHashAnnotation        = "kruise.io/sidecarset-hash"
 	sidecarHashNoImageAnnotation = "kruise.io/sidecarset-hash-without-image"
 	injectedListAnnotation       = "kruise.io/sidecarset-injected-list"
 	injectedEnv                  = "IS_INJECTED"
-	notUpdate                    = "NotUpdate"
 	afterApp                     = "AfterAppContainer"
 )
 
@@ -46,15 +45,10 @@ type SidecarSetSpec struct {
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	Injected          `json:",inline"`
 	UpdateStrategy    struct {
-		Type           string                `json:"type,omitempty"`
-		Paused         bool                  `json:"paused,omitempty"`
-		Selector       *metav1.LabelSelector `json:"selector,omitempty"`
-		Partition      *intstr.IntOrString   `json:"partition,omitempty"`
-		MaxUnavailable *intstr.IntOrString   `json:"maxUnavailable,omitempty"`
+		Paused         bool                `json:"paused,omitempty"`
+		Partition      *intstr.IntOrString `json:"partition,omitempty"`
+		MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	} `json:"updateStrategy"`
-	InjectionStrategy struct {
-		Paused bool `json:"paused,omitempty"`
-	} `json:"injectionStrategy"`
 }
 
 // Injected is what goes into pods.
@@ -80,13 +74,10 @@ type SidecarSetStatus struct {
 	LatestRevision     string `json:"latestRevision,omitempty"`
 }
 
-// injectedBy is what a pod's annotation says of one SidecarSet.
+// injectedBy is what a pod's annotation says of one SidecarSet. The real one has the second hash in another annotation.
 type injectedBy struct {
-	UpdateTimestamp    string   `json:"updateTimestamp"`
-	SidecarSetHash     string   `json:"hash"`
-	SidecarSetName     string   `json:"sidecarSetName"`
-	SidecarList        []string `json:"sidecarList"`
-	ControllerRevision string   `json:"controllerRevision"`
+	Hash             string `json:"hash"`
+	HashWithoutImage string `json:"hashWithoutImage"`
 }
 
 // sidecarRevision names what the set injects.
@@ -126,17 +117,13 @@ func matches(selector *metav1.LabelSelector, with map[string]string) bool {
 }
 
 // inject puts the sidecars of sets into a pod that is about to be created. The result lacks defaults.
-func inject(pod *corev1.Pod, sets []*SidecarSet, now time.Time) {
+func inject(pod *corev1.Pod, sets []*SidecarSet) {
 	slices.SortFunc(sets, func(a, b *SidecarSet) int { return strings.Compare(a.Name, b.Name) })
-	full, bare := map[string]injectedBy{}, map[string]injectedBy{}
+	state := map[string]injectedBy{}
 	var names []string
 	var before, after []corev1.Container
 	for _, set := range sets {
-		hash, withoutImage := set.Spec.hashes()
-		state := injectedBy{UpdateTimestamp: now.UTC().Format(time.RFC3339), SidecarSetName: set.Name,
-			ControllerRevision: sidecarRevision(set)}
 		for _, c := range set.Spec.Containers {
-			state.SidecarList = append(state.SidecarList, c.Name)
 			if c.PodInjectPolicy == afterApp {
 				after = append(after, c.into())
 			} else {
@@ -151,15 +138,13 @@ func inject(pod *corev1.Pod, sets []*SidecarSet, now time.Time) {
 				pod.Spec.Volumes = append(pod.Spec.Volumes, v)
 			}
 		}
-		state.SidecarSetHash = hash
-		full[set.Name] = state
-		state.SidecarSetHash = withoutImage
-		bare[set.Name] = state
+		full, withoutImage := set.Spec.hashes()
+		state[set.Name] = injectedBy{full, withoutImage}
 		names = append(names, set.Name)
 	}
 	pod.Spec.Containers = slices.Concat(before, pod.Spec.Containers, after)
 	pod.Annotations = labels.Merge(pod.Annotations, map[string]string{injectedListAnnotation: strings.Join(names, ",")})
-	setInjected(pod, full, bare)
+	setInjected(pod, state)
 }
 
 // into returns the container as it stands in a pod.
@@ -169,9 +154,8 @@ func (c *Sidecar) into() corev1.Container {
 	return out
 }
 
-func setInjected(pod *corev1.Pod, full, bare map[string]injectedBy) {
-	pod.Annotations[sidecarHashAnnotation] = text.JSON(full)
-	pod.Annotations[sidecarHashNoImageAnnotation] = text.JSON(bare)
+func setInjected(pod *corev1.Pod, state map[string]injectedBy) {
+	pod.Annotations[sidecarHashAnnotation] = text.JSON(state)
 }
 
 // injectors returns the SidecarSets that a pod was injected by.
@@ -183,9 +167,9 @@ func injectors(pod *corev1.Pod) []string {
 	return strings.Split(list, ",")
 }
 
-func injectedState(pod *corev1.Pod, annotation string) map[string]injectedBy {
+func injectedState(pod *corev1.Pod) map[string]injectedBy {
 	state := map[string]injectedBy{}
-	if json.Unmarshal([]byte(pod.Annotations[annotation]), &state) != nil {
+	if json.Unmarshal([]byte(pod.Annotations[sidecarHashAnnotation]), &state) != nil {
 		return map[string]injectedBy{}
 	}
 	return state
@@ -207,7 +191,7 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod) (update []*corev1.Pod
 		if isReady {
 			status.ReadyPods++
 		}
-		if injectedState(p, sidecarHashAnnotation)[set.Name].SidecarSetHash != hash {
+		if injectedState(p)[set.Name].Hash != hash {
 			old = append(old, p)
 			continue
 		}
@@ -219,7 +203,7 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod) (update []*corev1.Pod
 		}
 	}
 	strategy := &set.Spec.UpdateStrategy
-	if strategy.Type == notUpdate || strategy.Paused {
+	if strategy.Paused {
 		return nil, status, nil
 	}
 	keep, err := keepOld(strategy.Partition, status.MatchedPods)
@@ -232,9 +216,6 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod) (update []*corev1.Pod
 			return nil, status, fmt.Errorf("maxUnavailable: %w", err)
 		}
 	}
-	old = slices.DeleteFunc(old, func(p *corev1.Pod) bool {
-		return strategy.Selector != nil && !matches(strategy.Selector, p.Labels)
-	})
 	n := int32(len(old)) - keep
 	// What is not ready goes first.
 	slices.SortStableFunc(old, func(a, b *corev1.Pod) int { return compareBool(ready(a), ready(b)) })
@@ -242,7 +223,7 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod) (update []*corev1.Pod
 		if n <= 0 {
 			break
 		}
-		if injectedState(p, sidecarHashNoImageAnnotation)[set.Name].SidecarSetHash != withoutImage {
+		if injectedState(p)[set.Name].HashWithoutImage != withoutImage {
 			continue
 		}
 		if down >= most {
@@ -269,7 +250,7 @@ func runsImages(p *corev1.Pod, sidecars []Sidecar) bool {
 }
 
 // withSidecarImages returns the pod with the set's newest images.
-func withSidecarImages(p *corev1.Pod, set *SidecarSet, now time.Time) *corev1.Pod {
+func withSidecarImages(p *corev1.Pod, set *SidecarSet) *corev1.Pod {
 	out := p.DeepCopy()
 	images := map[string]string{}
 	for _, c := range set.Spec.Containers {
@@ -280,14 +261,10 @@ func withSidecarImages(p *corev1.Pod, set *SidecarSet, now time.Time) *corev1.Po
 			out.Spec.Containers[i].Image = image
 		}
 	}
-	full, bare := injectedState(p, sidecarHashAnnotation), injectedState(p, sidecarHashNoImageAnnotation)
-	hash, _ := set.Spec.hashes()
-	state := full[set.Name]
-	state.SidecarSetHash, state.ControllerRevision, state.UpdateTimestamp = hash, sidecarRevision(set),
-		now.UTC().Format(time.RFC3339)
-	full = maps.Clone(full)
-	full[set.Name] = state
-	setInjected(out, full, bare)
+	state := injectedState(p)
+	full, withoutImage := set.Spec.hashes()
+	state[set.Name] = injectedBy{full, withoutImage}
+	setInjected(out, state)
 	return out
 }
 
@@ -311,7 +288,7 @@ func (r *reconciler) syncSidecarSet(ctx context.Context, u *unstructured.Unstruc
 	}
 	var errs []error
 	for _, p := range update {
-		errs = append(errs, r.client.Update(ctx, withSidecarImages(p, set, time.Now())))
+		errs = append(errs, r.client.Update(ctx, withSidecarImages(p, set)))
 	}
 	return 0, joined(append(errs, r.report(ctx, u, &status))...)
 }
@@ -377,14 +354,13 @@ func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("read SidecarSet %s: %w", all[n].GetName(), err)
 		}
-		if set.DeletionTimestamp == nil && !set.Spec.InjectionStrategy.Paused &&
-			set.Spec.selects(pod.Labels, pod.Namespace, namespace.Labels) {
+		if set.DeletionTimestamp == nil && set.Spec.selects(pod.Labels, pod.Namespace, namespace.Labels) {
 			sets = append(sets, set)
 		}
 	}
 	if len(sets) == 0 {
 		return false, nil
 	}
-	inject(pod, sets, time.Now())
+	inject(pod, sets)
 	return true, nil
 }

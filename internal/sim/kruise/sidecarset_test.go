@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +28,6 @@ volumes: [{name: logs, emptyDir: {}}]
 	return set
 }
 
-var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-
 // injectedPod returns a ready pod with the set in it.
 func injectedPod(t *testing.T, set *SidecarSet, name string) *corev1.Pod {
 	t.Helper()
@@ -38,7 +35,7 @@ func injectedPod(t *testing.T, set *SidecarSet, name string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}},
 	}
-	inject(p, []*SidecarSet{set}, noon)
+	inject(p, []*SidecarSet{set})
 	p.Status.Phase = corev1.PodRunning
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	run(p)
@@ -68,8 +65,8 @@ func TestSidecarsAreInjectedInOrder(t *testing.T) {
 	if len(p.Spec.InitContainers) != 1 || len(p.Spec.Volumes) != 1 || !slices.Equal(injectors(p), []string{"mesh"}) {
 		t.Errorf("pod %+v", p)
 	}
-	if state := injectedState(p, sidecarHashAnnotation)["mesh"]; !slices.Equal(state.SidecarList,
-		[]string{"log", "proxy"}) || state.ControllerRevision != sidecarRevision(sidecars(t, "log:1")) {
+	full, withoutImage := sidecars(t, "log:1").Spec.hashes()
+	if state := injectedState(p)["mesh"]; state != (injectedBy{full, withoutImage}) {
 		t.Errorf("annotation %+v", state)
 	}
 }
@@ -111,10 +108,6 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 			s.Spec.UpdateStrategy.Partition = percent("99%")
 		}, []int{1, 1}},
 		{"paused", func(s *SidecarSet) { s.Spec.UpdateStrategy.Paused = true }, []int{0, 0}},
-		{"never", func(s *SidecarSet) { s.Spec.UpdateStrategy.Type = notUpdate }, []int{0, 0}},
-		{"those that are selected", func(s *SidecarSet) {
-			s.Spec.UpdateStrategy.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}
-		}, []int{1, 1}},
 		{"more than an image changed", func(s *SidecarSet) {
 			s.Spec.Containers[1].Args = []string{"--new"}
 		}, []int{0, 0}},
@@ -124,7 +117,6 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 			for i := range 6 {
 				pods = append(pods, injectedPod(t, sidecars(t, "log:1"), fmt.Sprint(i)))
 			}
-			pods[4].Labels["canary"] = "yes"
 			set := sidecars(t, "log:2")
 			tt.change(set)
 			updated := 0
@@ -139,7 +131,7 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 					t.Fatalf("pass %d: status %+v with %d updated", pass, status, updated)
 				}
 				for _, p := range update {
-					next := withSidecarImages(p, set, noon)
+					next := withSidecarImages(p, set)
 					if next.Spec.Containers[2].Image != "log:2" || next.Spec.Containers[1].Image != "app:1" {
 						t.Fatalf("containers %+v", next.Spec.Containers)
 					}
@@ -157,7 +149,7 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 func TestUpdateWaitsForItsChangedSidecars(t *testing.T) {
 	pods := []*corev1.Pod{injectedPod(t, sidecars(t, "log:1"), "a"), injectedPod(t, sidecars(t, "log:1"), "b")}
 	set := sidecars(t, "log:2")
-	pods[0] = withSidecarImages(pods[0], set, noon) // asked for, and not running yet
+	pods[0] = withSidecarImages(pods[0], set) // asked for, and not running yet
 	update, status, err := decideSidecarSet(set, pods)
 	if err != nil || len(update) != 0 || status.UpdatedPods != 1 || status.UpdatedReadyPods != 0 {
 		t.Errorf("%d more, status %+v, %v", len(update), status, err)

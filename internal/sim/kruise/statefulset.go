@@ -70,7 +70,7 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 			waiting = true
 		case !active(p):
 			// Failed or succeeded: the ordinal gets a new pod.
-			s.remove = append(s.remove, removal{pod: p})
+			s.remove = append(s.remove, p)
 		case up(p):
 			continue
 		}
@@ -80,7 +80,7 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 	}
 	for _, p := range condemned {
 		if p.DeletionTimestamp == nil {
-			s.remove = append(s.remove, removal{pod: p}) // its claims stay
+			s.remove = append(s.remove, p)
 		}
 		waiting = true
 		if ordered {
@@ -106,7 +106,7 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 			}
 			down++
 		}
-		if !s.update(o, p, policy, nil) {
+		if !s.update(o, p, policy) {
 			break
 		}
 	}

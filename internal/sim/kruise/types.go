@@ -66,9 +66,8 @@ type CloneSetSpec struct {
 	ScaleStrategy        struct {
 		PodsToDelete []string `json:"podsToDelete,omitempty"`
 	} `json:"scaleStrategy"`
-	UpdateStrategy          CloneSetUpdateStrategy `json:"updateStrategy"`
-	MinReadySeconds         int32                  `json:"minReadySeconds,omitempty"`
-	ProgressDeadlineSeconds *int32                 `json:"progressDeadlineSeconds,omitempty"`
+	UpdateStrategy  CloneSetUpdateStrategy `json:"updateStrategy"`
+	MinReadySeconds int32                  `json:"minReadySeconds,omitempty"`
 }
 
 // CloneSetUpdateStrategy is the one of v1alpha1.
@@ -119,14 +118,12 @@ type CloneSetStatus struct {
 	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas"`
 }
 
-// Condition is a condition. Only those of CloneSets have a lastUpdateTime, and only those of BroadcastJobs a
-// lastProbeTime.
+// Condition is a condition. Only those of BroadcastJobs have a lastProbeTime.
 type Condition struct {
 	Type               string                 `json:"type"`
 	Status             corev1.ConditionStatus `json:"status"`
 	LastProbeTime      *metav1.Time           `json:"lastProbeTime,omitempty"`
 	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty"`
-	LastUpdateTime     *metav1.Time           `json:"lastUpdateTime,omitempty"`
 	Reason             string                 `json:"reason,omitempty"`
 	Message            string                 `json:"message,omitempty"`
 }

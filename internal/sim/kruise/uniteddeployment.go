@@ -2,6 +2,7 @@ package kruise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,16 +23,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Labels and conditions of a UnitedDeployment.
+// Labels of a UnitedDeployment.
 const (
 	subsetLabel         = "apps.kruise.io/subset-name"
 	subsetRevisionLabel = "apps.kruise.io/controller-revision-hash"
 	// subsetHashAnnotation tells whether a child is as its subset was last resolved, whatever defaults the child got
 	// since.
 	subsetHashAnnotation = "sim.argosy.io/subset-hash"
-
-	subsetProvisioned = "SubsetProvisioned"
-	subsetUpdated     = "SubsetUpdated"
 )
 
 // UnitedDeploymentSpec is a template of one kind of workload, and the subsets that it is made for.
@@ -43,11 +41,6 @@ type UnitedDeploymentSpec struct {
 	Topology struct {
 		Subsets []Subset `json:"subsets,omitempty"`
 	} `json:"topology"`
-	UpdateStrategy struct {
-		ManualUpdate *struct {
-			Partitions map[string]int32 `json:"partitions,omitempty"`
-		} `json:"manualUpdate,omitempty"`
-	} `json:"updateStrategy"`
 }
 
 // Subset is where a part of the pods runs, and how many of them.
@@ -72,24 +65,21 @@ type UnitedDeploymentStatus struct {
 	SubsetReplicas       map[string]int32 `json:"subsetReplicas,omitempty"`
 	SubsetStatuses       []SubsetStatus   `json:"subsetStatuses,omitempty"`
 	UpdateStatus         *UpdateStatus    `json:"updateStatus,omitempty"`
-	Conditions           []Condition      `json:"conditions,omitempty"`
 	LabelSelector        string           `json:"labelSelector,omitempty"`
 }
 
-// UpdateStatus is how far an update is allowed to be, in v1alpha1.
+// UpdateStatus is the revision in v1alpha1.
 type UpdateStatus struct {
-	UpdatedRevision   string           `json:"updatedRevision,omitempty"`
-	CurrentPartitions map[string]int32 `json:"currentPartitions,omitempty"`
+	UpdatedRevision string `json:"updatedRevision,omitempty"`
 }
 
-// SubsetStatus is what the workload of one subset has come to.
+// SubsetStatus is what the workload of one subset has come to. Partition and ReservedPods stay zero.
 type SubsetStatus struct {
-	Name          string      `json:"name,omitempty"`
-	Replicas      int32       `json:"replicas"`
-	ReadyReplicas int32       `json:"readyReplicas"`
-	Partition     int32       `json:"partition"`
-	ReservedPods  int32       `json:"reservedPods"`
-	Conditions    []Condition `json:"conditions,omitempty"`
+	Name          string `json:"name,omitempty"`
+	Replicas      int32  `json:"replicas"`
+	ReadyReplicas int32  `json:"readyReplicas"`
+	Partition     int32  `json:"partition"`
+	ReservedPods  int32  `json:"reservedPods"`
 }
 
 // childTemplates are the fields of a UnitedDeployment's template, and the kinds that they make.
@@ -100,25 +90,15 @@ var childTemplates = map[string]schema.GroupKind{
 	"cloneSetTemplate":            CloneSetKind.GroupKind(),
 }
 
-// embedded returns the one workload of a template and the field that it stands in.
+// embedded returns the workload of a template and the field that it stands in.
 func (spec *UnitedDeploymentSpec) embedded() (name string, workload map[string]any, err error) {
 	for field := range childTemplates {
-		w, ok := spec.Template[field].(map[string]any)
-		if !ok {
-			continue
+		if w, ok := spec.Template[field].(map[string]any); ok {
+			return field, w, nil
 		}
-		if name != "" {
-			return "", nil, fmt.Errorf("should provide only one of %s", templateNames)
-		}
-		name, workload = field, w
 	}
-	if name == "" {
-		return "", nil, fmt.Errorf("should provide one of %s", templateNames)
-	}
-	return name, workload, nil
+	return "", nil, errors.New("should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate, or deploymentTemplate")
 }
-
-const templateNames = "statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate, or deploymentTemplate"
 
 // allocate is how many replicas each subset gets, in their order. Subsets with replicas get those, and the others
 // share the rest as evenly as it goes, the first ones one more.
@@ -147,14 +127,6 @@ func (spec *UnitedDeploymentSpec) allocate() ([]int32, error) {
 		}
 	}
 	return out, nil
-}
-
-// partition is how many pods of a subset stay old, of the replicas that it has.
-func (spec *UnitedDeploymentSpec) partition(subset string, replicas int32) int32 {
-	if spec.UpdateStrategy.ManualUpdate == nil {
-		return 0
-	}
-	return min(max(0, spec.UpdateStrategy.ManualUpdate.Partitions[subset]), replicas)
 }
 
 // child returns the workload of a subset as it should be, without a name. versions are those that the member stores.
@@ -197,13 +169,6 @@ func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
 	}
 	spec["template"] = template
 
-	partition := int64(ud.Spec.partition(subset.Name, replicas))
-	switch {
-	case gk == CloneSetKind.GroupKind() && version == "v1alpha1":
-		fields.Ensure(spec, "updateStrategy")["partition"] = partition
-	case gk.Kind != "Deployment": // a Deployment has no partition
-		fields.Ensure(spec, "updateStrategy", "rollingUpdate")["partition"] = partition
-	}
 	out.SetAnnotations(labels.Merge(annotations, map[string]string{subsetHashAnnotation: hashOf(out.Object)}))
 	return out, nil
 }
@@ -287,19 +252,15 @@ func unitedDeploymentStatus(ud *UnitedDeployment, pods []*corev1.Pod, o observed
 		ObservedGeneration: ud.Generation,
 		CurrentRevision:    o.current,
 		LabelSelector:      metav1.FormatLabelSelector(ud.Spec.Selector),
-		Conditions:         slices.Clone(ud.Status.Conditions),
 	}
 	replicas, _ := ud.Spec.allocate()
 	bySubset := map[string]*SubsetStatus{}
-	partitions, counts, wanted := map[string]int32{}, map[string]int32{}, int32(0)
-	for i, s := range ud.Spec.Topology.Subsets {
-		n := int32(0)
-		if i < len(replicas) {
-			n = replicas[i]
-		}
+	counts, wanted := map[string]int32{}, int32(0)
+	for i, n := range replicas {
+		name := ud.Spec.Topology.Subsets[i].Name
 		wanted += n
-		counts[s.Name], partitions[s.Name] = n, ud.Spec.partition(s.Name, n)
-		status.SubsetStatuses = append(status.SubsetStatuses, SubsetStatus{Name: s.Name, Partition: partitions[s.Name]})
+		counts[name] = n
+		status.SubsetStatuses = append(status.SubsetStatuses, SubsetStatus{Name: name})
 	}
 	for i := range status.SubsetStatuses {
 		bySubset[status.SubsetStatuses[i].Name] = &status.SubsetStatuses[i]
@@ -329,14 +290,9 @@ func unitedDeploymentStatus(ud *UnitedDeployment, pods []*corev1.Pod, o observed
 	}
 	if strings.HasSuffix(ud.APIVersion, "/v1alpha1") {
 		status.SubsetReplicas = counts
-		status.UpdateStatus = &UpdateStatus{UpdatedRevision: o.update, CurrentPartitions: partitions}
+		status.UpdateStatus = &UpdateStatus{UpdatedRevision: o.update}
 	} else {
 		status.UpdatedRevision = o.update
-	}
-	stamp := metav1.NewTime(o.now.Truncate(time.Second))
-	for _, t := range []string{subsetProvisioned, subsetUpdated} {
-		status.Conditions = setCondition(status.Conditions,
-			Condition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: stamp})
 	}
 	return status
 }

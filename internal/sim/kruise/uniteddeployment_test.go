@@ -62,15 +62,11 @@ topology:
     nodeSelectorTerm: {matchExpressions: [{key: zone, operator: In, values: [a]}]}
     tolerations: [{key: spot}]
   - name: b
-updateStrategy: {manualUpdate: {partitions: {b: 2, a: 7}}}
 `
 
 func TestASubsetIsAWorkloadOfItsOwn(t *testing.T) {
 	ud := united(t, unitedText)
-	for version, path := range map[string][]string{
-		"v1alpha1": {"spec", "updateStrategy", "partition"},
-		"v1beta1":  {"spec", "updateStrategy", "rollingUpdate", "partition"},
-	} {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		s, err := decideUnitedDeployment(ud, nil, "r1", Versions{CloneSetKind.GroupKind(): version})
 		if err != nil || len(s.create) != 2 {
 			t.Fatalf("%d children, %v", len(s.create), err)
@@ -80,9 +76,9 @@ func TestASubsetIsAWorkloadOfItsOwn(t *testing.T) {
 			a.GetLabels()[subsetLabel] != "a" {
 			t.Errorf("child %v", a.Object)
 		}
-		for u, want := range map[*unstructured.Unstructured]int64{a: 1, b: 2} {
-			if got, _, _ := unstructured.NestedInt64(u.Object, path...); got != want {
-				t.Errorf("%s: partition %d, want %d", u.GetGenerateName(), got, want)
+		for u, want := range map[*unstructured.Unstructured]int64{a: 1, b: 3} {
+			if got, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); got != want {
+				t.Errorf("%s: %d replicas, want %d", u.GetGenerateName(), got, want)
 			}
 		}
 		template, _, _ := unstructured.NestedMap(a.Object, "spec", "template")

@@ -73,8 +73,8 @@ func node(m sim.Member, n int, kubeletPort int32, now metav1.Time) (*corev1.Node
 	return out, nil
 }
 
-// furnish makes what a cluster comes with: nodes, a class of storage, the namespace of OpenKruise. What is there already
-// stays, except where nodes have their kubelet.
+// furnish makes what a cluster comes with: nodes, a class of storage, the namespace of OpenKruise. What is there
+// already stays, except where nodes have their kubelet.
 func furnish(ctx context.Context, client kubernetes.Interface, m sim.Member, kubeletPort int32) error {
 	for n := range m.Nodes {
 		obj, err := node(m, n, kubeletPort, metav1.Now())

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -163,19 +162,13 @@ func aUnitedDeployment(t *testing.T, c cluster, version, template, kind, apiVers
 		t.Fatalf("%d children, %v; want 2", len(children.Items), err)
 	}
 
-	// An update, held back in one subset where the kind can.
-	c.patch(u, fmt.Sprintf(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"two":2}}},
-		"template":{"%sTemplate":{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.26"}]}}}}}}}`, template))
-	updated := int64(2)
-	if kind == "Deployment" {
-		updated = 4
-	}
-	c.await("updated", u, counts(map[string]int64{"replicas": 4, "readyReplicas": 4, "updatedReplicas": updated,
-		"updatedReadyReplicas": updated}))
-	if current := status(u, "currentRevision"); (current == first) != (updated == 2) {
-		t.Errorf("current revision %v, first %v, with %d of 4 updated", current, first, updated)
-	}
-	c.patch(u, `{"spec":{"replicas":3,"updateStrategy":{"manualUpdate":{"partitions":null}},"topology":{"subsets":[{"name":"two"},{"name":"three","replicas":"50%"}]}}}`)
+	c.patch(u, fmt.Sprintf(
+		`{"spec":{"template":{"%sTemplate":{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.26"}]}}}}}}}`, template))
+	c.await("updated", u, func(u *unstructured.Unstructured) bool {
+		return counts(map[string]int64{"replicas": 4, "readyReplicas": 4, "updatedReadyReplicas": 4})(u) &&
+			status(u, "currentRevision") != first
+	})
+	c.patch(u, `{"spec":{"replicas":3,"topology":{"subsets":[{"name":"two"},{"name":"three","replicas":"50%"}]}}}`)
 	c.await("other subsets", u, func(u *unstructured.Unstructured) bool {
 		return counts(map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReadyReplicas": 3})(u) &&
 			maps.Equal(bySubset(), map[string]int64{"two": 1, "three": 2})
@@ -222,13 +215,6 @@ func aBroadcastJob(t *testing.T, c cluster, version string) {
 	c.createObject(failing)
 	c.await("failed", failing, hasStatus(map[string]any{"phase": "failed", "active": int64(0)}))
 
-	gone := parse(t, fmt.Sprintf(broadcastJob, version, "gone"))
-	gone.Object["spec"].(map[string]any)["completionPolicy"] = map[string]any{"type": "Always",
-		"ttlSecondsAfterFinished": int64(1)}
-	c.createObject(gone)
-	c.eventually("it goes after its time", func() bool {
-		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(gone), gone))
-	})
 }
 
 const workflow = `
