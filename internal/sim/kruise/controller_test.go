@@ -3,9 +3,11 @@ package kruise
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,12 +29,12 @@ func TestAUnitedDeploymentHasNoStatusWhileItsSubsetsAreRefused(t *testing.T) {
 	u.Object["spec"] = spec
 	refused := true
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(u).WithStatusSubresource(u).
-		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
-			opts ...client.CreateOption) error {
-			if refused && o.GetObjectKind().GroupVersionKind().Kind == "CloneSet" {
+		WithInterceptorFuncs(interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch,
+			o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if refused {
 				return errors.New("denied by policy")
 			}
-			return c.Create(ctx, o, opts...)
+			return c.Apply(ctx, o, opts...)
 		}}).Build()
 	versions := Versions{UnitedDeploymentKind: "v1alpha1", CloneSetKind.GroupKind(): "v1alpha1"}
 	r := &reconciler{client: c, reader: c, gvk: u.GroupVersionKind(), versions: versions}
@@ -58,6 +60,35 @@ func TestAUnitedDeploymentHasNoStatusWhileItsSubsetsAreRefused(t *testing.T) {
 	}
 	if n := observed(); n != int64(1) {
 		t.Errorf("once they are taken, observedGeneration is %v", n)
+	}
+
+	// A subset that is no more goes, and the other stays.
+	subsets := func() (names []string) {
+		t.Helper()
+		all := listOf(CloneSetKind)
+		if err := c.List(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		for _, set := range all.Items {
+			names = append(names, set.GetName())
+		}
+		return names
+	}
+	if got := subsets(); !slices.Equal(got, []string{"web-a", "web-b"}) {
+		t.Errorf("the CloneSets are %v", got)
+	}
+	if err := unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "b"}, map[string]any{"name": "c"}},
+		"spec", "topology", "subsets"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Update(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Error(err)
+	}
+	if got := subsets(); !slices.Equal(got, []string{"web-b", "web-c"}) {
+		t.Errorf("with other subsets, the CloneSets are %v", got)
 	}
 }
 

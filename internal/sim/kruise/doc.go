@@ -9,12 +9,11 @@
 // and scatter strategies, in-place changes other than images, template labels and annotations, grace periods, image
 // pre-download, scaleStrategy.maxUnavailable, progressDeadlineSeconds, reuse, resizing and retention of claims, which
 // stay (those of a CloneSet until it goes), revisionHistoryLimit, ordinals.start (its feature gate is off by default).
-// Of SidecarSets: revisions, the type and the selector of the updateStrategy, a paused injection; hot upgrades, which
-// are done as cold ones; canary annotations; patchPodMetadata, transferEnv, shareVolumePolicy, imagePullSecrets,
-// resourcesPolicy. Of UnitedDeployments: partitions, minReplicas, maxReplicas and patches of subsets, adaptive
-// scheduling, conditions and reserved pods, which stay none. Which of equal subsets gets the odd pod may differ from
-// the real manager. Of BroadcastJobs: everything but the template, which runs on all nodes at once, as with the
-// failure policy FailFast. And every other kind of OpenKruise.
+// Of SidecarSets: updates of existing pods, revisions, a paused injection; canary annotations; patchPodMetadata,
+// transferEnv, shareVolumePolicy, imagePullSecrets, resourcesPolicy. Of UnitedDeployments: partitions, minReplicas,
+// maxReplicas and patches of subsets, adaptive scheduling, conditions and reserved pods, which stay none. Which of
+// equal subsets gets the odd pod may differ from the real manager. Of BroadcastJobs: everything but the template,
+// which runs on all nodes at once, as with the failure policy FailFast. And every other kind of OpenKruise.
 //
 // Statuses are written as the real manager writes them. Conditions of failures are those of one sync, dated with it,
 // and are written only when a counter, a revision or the generation changes: a failure that is over stays True until

@@ -15,13 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/argosy-io/argosy/internal/core/object/text"
-	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // Annotations, labels and values of a SidecarSet.
@@ -29,8 +25,8 @@ const (
 	// SystemNamespace holds the revisions of SidecarSets.
 	SystemNamespace = "kruise-system"
 
-	// On the SidecarSet these are hashes. On a pod, the first is a map from the SidecarSets that it was injected by to
-	// their state.
+	// On the SidecarSet these are hashes. On a pod, the first has the hashes of the SidecarSets that it was injected by,
+	// by their names, without what else the real one has there.
 	sidecarHashAnnotation        = "kruise.io/sidecarset-hash"
 	sidecarHashNoImageAnnotation = "kruise.io/sidecarset-hash-without-image"
 	injectedListAnnotation       = "kruise.io/sidecarset-injected-list"
@@ -38,17 +34,12 @@ const (
 	afterApp                     = "AfterAppContainer"
 )
 
-// SidecarSetSpec says what is injected into which pods, and how the pods follow its changes.
+// SidecarSetSpec says what is injected into which pods.
 type SidecarSetSpec struct {
 	Selector          *metav1.LabelSelector `json:"selector,omitempty"`
 	Namespace         string                `json:"namespace,omitempty"` // v1alpha1
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	Injected          `json:",inline"`
-	UpdateStrategy    struct {
-		Paused         bool                `json:"paused,omitempty"`
-		Partition      *intstr.IntOrString `json:"partition,omitempty"`
-		MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	} `json:"updateStrategy"`
 }
 
 // Injected is what goes into pods.
@@ -74,12 +65,6 @@ type SidecarSetStatus struct {
 	LatestRevision     string `json:"latestRevision,omitempty"`
 }
 
-// injectedBy is what a pod's annotation says of one SidecarSet. The real one has the second hash in another annotation.
-type injectedBy struct {
-	Hash             string `json:"hash"`
-	HashWithoutImage string `json:"hashWithoutImage"`
-}
-
 // sidecarRevision names what the set injects.
 func sidecarRevision(s *SidecarSet) string {
 	full, _ := s.Spec.hashes()
@@ -97,8 +82,12 @@ func (i *Injected) hashes() (full, withoutImage string) {
 }
 
 func hashOf(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // types of ours
+	}
 	h := fnv.New64a()
-	h.Write([]byte(text.JSON(v)))
+	h.Write(data)
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum64()))
 }
 
@@ -117,9 +106,9 @@ func matches(selector *metav1.LabelSelector, with map[string]string) bool {
 }
 
 // inject puts the sidecars of sets into a pod that is about to be created. The result lacks defaults.
-func inject(pod *corev1.Pod, sets []*SidecarSet) {
+func inject(pod *corev1.Pod, sets []*SidecarSet) error {
 	slices.SortFunc(sets, func(a, b *SidecarSet) int { return strings.Compare(a.Name, b.Name) })
-	state := map[string]injectedBy{}
+	hashes := map[string]string{}
 	var names []string
 	var before, after []corev1.Container
 	for _, set := range sets {
@@ -138,13 +127,17 @@ func inject(pod *corev1.Pod, sets []*SidecarSet) {
 				pod.Spec.Volumes = append(pod.Spec.Volumes, v)
 			}
 		}
-		full, withoutImage := set.Spec.hashes()
-		state[set.Name] = injectedBy{full, withoutImage}
+		hashes[set.Name], _ = set.Spec.hashes()
 		names = append(names, set.Name)
 	}
 	pod.Spec.Containers = slices.Concat(before, pod.Spec.Containers, after)
-	pod.Annotations = labels.Merge(pod.Annotations, map[string]string{injectedListAnnotation: strings.Join(names, ",")})
-	setInjected(pod, state)
+	data, err := json.Marshal(hashes)
+	if err != nil {
+		return err
+	}
+	pod.Annotations = labels.Merge(pod.Annotations, map[string]string{injectedListAnnotation: strings.Join(names, ","),
+		sidecarHashAnnotation: string(data)})
+	return nil
 }
 
 // into returns the container as it stands in a pod.
@@ -152,10 +145,6 @@ func (c *Sidecar) into() corev1.Container {
 	out := *c.Container.DeepCopy()
 	out.Env = append(out.Env, corev1.EnvVar{Name: injectedEnv, Value: "true"})
 	return out
-}
-
-func setInjected(pod *corev1.Pod, state map[string]injectedBy) {
-	pod.Annotations[sidecarHashAnnotation] = text.JSON(state)
 }
 
 // injectors returns the SidecarSets that a pod was injected by.
@@ -167,108 +156,33 @@ func injectors(pod *corev1.Pod) []string {
 	return strings.Split(list, ",")
 }
 
-func injectedState(pod *corev1.Pod) map[string]injectedBy {
-	state := map[string]injectedBy{}
-	if json.Unmarshal([]byte(pod.Annotations[sidecarHashAnnotation]), &state) != nil {
-		return map[string]injectedBy{}
-	}
-	return state
-}
-
-// decideSidecarSet returns which pods get the set's newest images next, and what to report. pods are those that the set
-// was injected into; a pod whose sidecars differ in more than images stays as it is until it is recreated.
-func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod) (update []*corev1.Pod, status SidecarSetStatus, err error) {
-	hash, withoutImage := set.Spec.hashes()
-	status = SidecarSetStatus{ObservedGeneration: set.Generation, LatestRevision: sidecarRevision(set)}
-	var old []*corev1.Pod
-	var down int32
+// sidecarSetStatus returns what to report of a set. pods are those that the set was injected into; they stay as they
+// are until they are recreated.
+func sidecarSetStatus(set *SidecarSet, pods []*corev1.Pod) SidecarSetStatus {
+	hash, _ := set.Spec.hashes()
+	status := SidecarSetStatus{ObservedGeneration: set.Generation, LatestRevision: sidecarRevision(set)}
 	for _, p := range pods {
 		if !active(p) {
 			continue
 		}
+		var hashes map[string]string
+		_ = json.Unmarshal([]byte(p.Annotations[sidecarHashAnnotation]), &hashes) // otherwise the pod is not updated
+		var isReady, updated int32
+		if ready(p) {
+			isReady = 1
+		}
+		if hashes[set.Name] == hash {
+			updated = 1
+		}
 		status.MatchedPods++
-		isReady := ready(p)
-		if isReady {
-			status.ReadyPods++
-		}
-		if injectedState(p)[set.Name].Hash != hash {
-			old = append(old, p)
-			continue
-		}
-		status.UpdatedPods++
-		if isReady && runsImages(p, set.Spec.Containers) {
-			status.UpdatedReadyPods++
-		} else {
-			down++
-		}
+		status.ReadyPods += isReady
+		status.UpdatedPods += updated
+		status.UpdatedReadyPods += isReady * updated
 	}
-	strategy := &set.Spec.UpdateStrategy
-	if strategy.Paused {
-		return nil, status, nil
-	}
-	keep, err := keepOld(strategy.Partition, status.MatchedPods)
-	if err != nil {
-		return nil, status, err
-	}
-	most := int32(1)
-	if strategy.MaxUnavailable != nil {
-		if most, err = share(strategy.MaxUnavailable, status.MatchedPods, fleet.Up); err != nil {
-			return nil, status, fmt.Errorf("maxUnavailable: %w", err)
-		}
-	}
-	n := int32(len(old)) - keep
-	// What is not ready goes first.
-	slices.SortStableFunc(old, func(a, b *corev1.Pod) int { return compareBool(ready(a), ready(b)) })
-	for _, p := range old {
-		if n <= 0 {
-			break
-		}
-		if injectedState(p)[set.Name].HashWithoutImage != withoutImage {
-			continue
-		}
-		if down >= most {
-			break
-		}
-		down++
-		n--
-		update = append(update, p)
-	}
-	return update, status, nil
+	return status
 }
 
-// runsImages reports whether the pod's sidecars run what its spec asks for.
-func runsImages(p *corev1.Pod, sidecars []Sidecar) bool {
-	wanted := imagesOf(p.Spec.Containers)
-	for _, c := range sidecars {
-		if !slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-			return s.Name == c.Name && tagged(s.Image) == tagged(wanted[c.Name])
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// withSidecarImages returns the pod with the set's newest images.
-func withSidecarImages(p *corev1.Pod, set *SidecarSet) *corev1.Pod {
-	out := p.DeepCopy()
-	images := map[string]string{}
-	for _, c := range set.Spec.Containers {
-		images[c.Name] = c.Image
-	}
-	for i := range out.Spec.Containers {
-		if image := images[out.Spec.Containers[i].Name]; image != "" {
-			out.Spec.Containers[i].Image = image
-		}
-	}
-	state := injectedState(p)
-	full, withoutImage := set.Spec.hashes()
-	state[set.Name] = injectedBy{full, withoutImage}
-	setInjected(out, state)
-	return out
-}
-
-// syncSidecarSet brings the images of a set to the pods that have its sidecars. The injection is the Injector's.
+// syncSidecarSet reports which pods have a set's sidecars. The injection is the Injector's.
 func (r *reconciler) syncSidecarSet(ctx context.Context, u *unstructured.Unstructured) (time.Duration, error) {
 	set, err := read[SidecarSet](u)
 	if err != nil {
@@ -279,18 +193,8 @@ func (r *reconciler) syncSidecarSet(ctx context.Context, u *unstructured.Unstruc
 		return 0, err
 	}
 	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !slices.Contains(injectors(p), set.Name) })
-	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
-	})
-	update, status, err := decideSidecarSet(set, pods)
-	if err != nil {
-		return 0, err
-	}
-	var errs []error
-	for _, p := range update {
-		errs = append(errs, r.client.Update(ctx, withSidecarImages(p, set)))
-	}
-	return 0, joined(append(errs, r.report(ctx, u, &status))...)
+	status := sidecarSetStatus(set, pods)
+	return 0, r.report(ctx, u, &status)
 }
 
 // Injector puts the sidecars of a member's SidecarSets into new pods. Until Serve was called it holds pods back.
@@ -361,6 +265,5 @@ func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if len(sets) == 0 {
 		return false, nil
 	}
-	inject(pod, sets)
-	return true, nil
+	return true, inject(pod, sets)
 }

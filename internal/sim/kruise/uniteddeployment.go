@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -27,9 +27,6 @@ import (
 const (
 	subsetLabel         = "apps.kruise.io/subset-name"
 	subsetRevisionLabel = "apps.kruise.io/controller-revision-hash"
-	// subsetHashAnnotation tells whether a child is as its subset was last resolved, whatever defaults the child got
-	// since.
-	subsetHashAnnotation = "sim.argosy.io/subset-hash"
 )
 
 // UnitedDeploymentSpec is a template of one kind of workload, and the subsets that it is made for.
@@ -129,7 +126,8 @@ func (spec *UnitedDeploymentSpec) allocate() ([]int32, error) {
 	return out, nil
 }
 
-// child returns the workload of a subset as it should be, without a name. versions are those that the member stores.
+// child returns the workload of a subset as it should be. versions are those that the member stores. The real manager
+// generates the name.
 func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
 	versions Versions) (*unstructured.Unstructured, error) {
 	field, workload, err := ud.Spec.embedded()
@@ -148,7 +146,7 @@ func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
 	out := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	out.SetGroupVersionKind(gk.WithVersion(version))
 	out.SetNamespace(ud.Namespace)
-	out.SetGenerateName(ud.Name + "-" + subset.Name + "-")
+	out.SetName(ud.Name + "-" + subset.Name)
 	ours := map[string]string{subsetLabel: subset.Name, subsetRevisionLabel: revision}
 	objectLabels, _, _ := unstructured.NestedStringMap(workload, "metadata", "labels")
 	annotations, _, _ := unstructured.NestedStringMap(workload, "metadata", "annotations")
@@ -169,7 +167,7 @@ func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
 	}
 	spec["template"] = template
 
-	out.SetAnnotations(labels.Merge(annotations, map[string]string{subsetHashAnnotation: hashOf(out.Object)}))
+	out.SetAnnotations(annotations)
 	return out, nil
 }
 
@@ -202,47 +200,21 @@ func (s *Subset) template(object any, ours map[string]string) (map[string]any, e
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&t)
 }
 
-// subsetSteps are the children to make, to change and to remove.
-type subsetSteps struct {
-	create, remove []*unstructured.Unstructured
-	// update are existing children with what they should be instead.
-	update [][2]*unstructured.Unstructured
-}
-
-// decideUnitedDeployment compares children with what the subsets ask for.
-func decideUnitedDeployment(ud *UnitedDeployment, children []*unstructured.Unstructured, revision string,
-	versions Versions) (subsetSteps, error) {
-	var s subsetSteps
+// children returns the workloads of all subsets as they should be.
+func children(ud *UnitedDeployment, revision string, versions Versions) ([]*unstructured.Unstructured, error) {
 	replicas, err := ud.Spec.allocate()
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	kept := map[*unstructured.Unstructured]bool{}
+	var all []*unstructured.Unstructured
 	for i, subset := range ud.Spec.Topology.Subsets {
-		want, err := child(ud, subset, replicas[i], revision, versions)
+		c, err := child(ud, subset, replicas[i], revision, versions)
 		if err != nil {
-			return s, err
+			return nil, err
 		}
-		at := slices.IndexFunc(children, func(c *unstructured.Unstructured) bool {
-			return c.GetLabels()[subsetLabel] == subset.Name && c.GetKind() == want.GetKind() &&
-				c.GroupVersionKind().Group == want.GroupVersionKind().Group
-		})
-		if at < 0 {
-			s.create = append(s.create, want)
-			continue
-		}
-		have := children[at]
-		kept[have] = true
-		if have.GetAnnotations()[subsetHashAnnotation] != want.GetAnnotations()[subsetHashAnnotation] {
-			s.update = append(s.update, [2]*unstructured.Unstructured{have, want})
-		}
+		all = append(all, c)
 	}
-	for _, c := range children {
-		if !kept[c] && c.GetDeletionTimestamp() == nil {
-			s.remove = append(s.remove, c)
-		}
-	}
-	return s, nil
+	return all, nil
 }
 
 // unitedDeploymentStatus returns the status of a UnitedDeployment with these pods, which carry subset and revision as
@@ -315,25 +287,13 @@ func (r *reconciler) syncUnitedDeployment(ctx context.Context, u *unstructured.U
 	if err != nil {
 		return 0, err
 	}
-	var children []*unstructured.Unstructured
-	for _, gvk := range r.versions.childKinds() {
-		list := listOf(gvk)
-		if err := r.reader.List(ctx, list, client.InNamespace(u.GetNamespace()), client.HasLabels{subsetLabel}); err != nil {
-			return 0, fmt.Errorf("list %s: %w", gvk.Kind, err)
-		}
-		for i := range list.Items {
-			if metav1.IsControlledBy(&list.Items[i], u) {
-				children = append(children, &list.Items[i])
-			}
-		}
-	}
 	o := observed{now: time.Now()}
 	if err := r.revise(ctx, u, &o); err != nil {
 		return 0, err
 	}
-	s, err := decideUnitedDeployment(ud, children, o.update, r.versions)
+	want, err := children(ud, o.update, r.versions)
 	if err == nil {
-		err = r.applySubsets(ctx, s)
+		err = r.applySubsets(ctx, u, want)
 	}
 	if err != nil {
 		// The real manager records an event and writes no status while it cannot write a subset: observedGeneration stays
@@ -348,43 +308,36 @@ func (r *reconciler) syncUnitedDeployment(ctx context.Context, u *unstructured.U
 	return 0, r.report(ctx, u, &status)
 }
 
-func (r *reconciler) applySubsets(ctx context.Context, s subsetSteps) error {
+// applySubsets makes the workloads of subsets what they should be, and removes the others that u owns.
+func (r *reconciler) applySubsets(ctx context.Context, u *unstructured.Unstructured,
+	want []*unstructured.Unstructured) error {
 	var errs []error
-	for _, c := range s.create {
-		if err := r.client.Create(ctx, c); err != nil {
-			errs = append(errs, fmt.Errorf("create %s %s: %w", c.GetKind(), c.GetName(), err))
+	keep := map[identity.Object]bool{}
+	for _, c := range want {
+		err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(c), client.FieldOwner("kruise-manager"),
+			client.ForceOwnership)
+		if keep[identity.FromManifest(c)] = true; err != nil {
+			errs = append(errs, fmt.Errorf("apply %s %s: %w", c.GetKind(), c.GetName(), err))
 		}
 	}
-	for _, pair := range s.update {
-		have, want := pair[0], pair[1]
-		next := have.DeepCopy()
-		next.Object["spec"] = runtime.DeepCopyJSON(want.Object["spec"].(map[string]any))
-		next.SetLabels(want.GetLabels())
-		next.SetAnnotations(labels.Merge(have.GetAnnotations(), want.GetAnnotations()))
-		keepVolumeClaims(have, next)
-		if err := r.client.Update(ctx, next); err != nil {
-			errs = append(errs, fmt.Errorf("update %s %s: %w", have.GetKind(), have.GetName(), err))
+	if len(errs) > 0 {
+		return joined(errs...)
+	}
+	for _, gvk := range r.versions.childKinds() {
+		list := listOf(gvk)
+		if err := r.reader.List(ctx, list, client.InNamespace(u.GetNamespace()), client.HasLabels{subsetLabel}); err != nil {
+			return fmt.Errorf("list %s: %w", gvk.Kind, err)
+		}
+		for i := range list.Items {
+			c := &list.Items[i]
+			if !metav1.IsControlledBy(c, u) || keep[identity.FromManifest(c)] {
+				continue
+			}
+			err := r.client.Delete(ctx, c, client.PropagationPolicy(metav1.DeletePropagationBackground))
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("remove %s %s: %w", c.GetKind(), c.GetName(), err)
+			}
 		}
 	}
-	for _, c := range s.remove {
-		uid := c.GetUID()
-		err := r.client.Delete(ctx, c, client.Preconditions{UID: &uid},
-			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("remove %s %s: %w", c.GetKind(), c.GetName(), err))
-		}
-	}
-	return joined(errs...)
-}
-
-// keepVolumeClaims leaves claim templates as they are, which a StatefulSet does not let change.
-func keepVolumeClaims(have, next *unstructured.Unstructured) {
-	if have.GetKind() != "StatefulSet" {
-		return
-	}
-	spec := next.Object["spec"].(map[string]any)
-	delete(spec, "volumeClaimTemplates")
-	if claims, found, _ := unstructured.NestedSlice(have.Object, "spec", "volumeClaimTemplates"); found {
-		spec["volumeClaimTemplates"] = claims
-	}
+	return nil
 }
