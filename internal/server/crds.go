@@ -34,21 +34,6 @@ const establishTimeout = 30 * time.Second
 // convertPath is the URL path of the conversion webhook for the hub's own kinds.
 const convertPath = "/argosy/convert"
 
-// conversion sends the API server's conversion requests to itself. It knows this service's name and answers
-// it in memory, with its own identity, so that neither address, port nor CA is written anywhere.
-func conversion() *apiextensionsv1.CustomResourceConversion {
-	path, port := convertPath, int32(443)
-	return &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
-				Namespace: metav1.NamespaceDefault, Name: "kubernetes", Path: &path, Port: &port,
-			}},
-			ConversionReviewVersions: []string{"v1"},
-		},
-	}
-}
-
 // workloadKinds are the families of workload kinds that a hub can define, by their names in --workload-kinds.
 var workloadKinds = []struct {
 	name string
@@ -224,7 +209,7 @@ func installAll(ctx context.Context, client apiextensions.Interface,
 	changed.SetLimit(atOnce)
 	for _, crd := range want {
 		if crds.Converted(crd) {
-			crd.Spec.Conversion = conversion()
+			crd.Spec.Conversion = apiserver.ConvertedAt(convertPath)
 		}
 		apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 		current := have[crd.Name]

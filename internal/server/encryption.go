@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 	"github.com/argosy-io/argosy/internal/server/keyring"
@@ -46,31 +44,22 @@ func (c *EncryptionConfig) checkFile() error {
 	if c.ProviderConfig == "" {
 		return nil
 	}
-	data, err := os.ReadFile(c.ProviderConfig)
-	if err != nil {
-		return fmt.Errorf("%s cannot be read (%w): correct --encryption-provider-config", c.ProviderConfig, reason(err))
-	}
 	var config struct {
-		Kind      string `json:"kind"`
 		Resources []struct {
 			Resources []string `json:"resources"`
 		} `json:"resources"`
 	}
-	if err := yaml.Unmarshal(data, &config); err != nil {
-		return fmt.Errorf("%s is not YAML (%s): correct --encryption-provider-config", c.ProviderConfig, plain(err))
+	if err := readKind(c.ProviderConfig, "EncryptionConfiguration", "--encryption-provider-config", &config); err != nil {
+		return err
 	}
-	if config.Kind != "EncryptionConfiguration" {
-		return fmt.Errorf("%s is of kind %q, not EncryptionConfiguration: correct --encryption-provider-config",
-			c.ProviderConfig, config.Kind)
+	var covered []string
+	for _, entry := range config.Resources {
+		covered = append(covered, entry.Resources...)
 	}
 	for _, secret := range secret {
-		covered := false
-		for _, entry := range config.Resources {
-			for _, name := range entry.Resources {
-				covered = covered || name == secret.String() || name == "*.*" || name == "*."+secret.Group
-			}
-		}
-		if !covered {
+		if !slices.ContainsFunc(covered, func(name string) bool {
+			return name == secret.String() || name == "*.*" || name == "*."+secret.Group
+		}) {
 			return fmt.Errorf("%s has no provider for %s, so they would be stored unencrypted: add them (all resources that hold secrets are %s), or *.*", c.ProviderConfig, secret, secretNames())
 		}
 	}

@@ -239,22 +239,13 @@ func checkPair(certFlag, certFile, keyFlag, keyFile string, now time.Time) error
 // checkAuthorizers requires RBAC among the authorizers: the permissions of agents, of service accounts and of the hub's
 // own roles depend on it.
 func checkAuthorizers(file string) error {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("%s cannot be read (%w): correct --authorization-config", file, reason(err))
-	}
 	var config struct {
-		Kind        string `json:"kind"`
 		Authorizers []struct {
 			Type string `json:"type"`
 		} `json:"authorizers"`
 	}
-	if err := yaml.Unmarshal(data, &config); err != nil {
-		return fmt.Errorf("%s is not YAML (%s): correct --authorization-config", file, plain(err))
-	}
-	if config.Kind != "AuthorizationConfiguration" {
-		return fmt.Errorf("%s is of kind %q, not AuthorizationConfiguration: correct --authorization-config", file,
-			config.Kind)
+	if err := readKind(file, "AuthorizationConfiguration", "--authorization-config", &config); err != nil {
+		return err
 	}
 	for _, a := range config.Authorizers {
 		if a.Type == "RBAC" {
@@ -262,6 +253,24 @@ func checkAuthorizers(file string) error {
 		}
 	}
 	return fmt.Errorf("%s has no authorizer of type RBAC, which grants the permissions of member agents, service accounts and the hub's roles: add {type: RBAC, name: rbac}", file)
+}
+
+// readKind reads a configuration of Kubernetes that a flag names.
+func readKind(file, kind, flag string, into any) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("%s cannot be read (%w): correct %s", file, reason(err), flag)
+	}
+	var typed struct {
+		Kind string `json:"kind"`
+	}
+	if err := cmp.Or(yaml.Unmarshal(data, &typed), yaml.Unmarshal(data, into)); err != nil {
+		return fmt.Errorf("%s is not YAML (%s): correct %s", file, plain(err), flag)
+	}
+	if typed.Kind != kind {
+		return fmt.Errorf("%s is of kind %q, not %s: correct %s", file, typed.Kind, kind, flag)
+	}
+	return nil
 }
 
 //go:embed audit-policy.yaml

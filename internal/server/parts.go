@@ -24,7 +24,6 @@ import (
 	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
-	"github.com/argosy-io/argosy/internal/core/admission/convert"
 	core "github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
@@ -124,7 +123,6 @@ func AllParts() Parts {
 				historyHandler(d, explained(d, room, nodes, troubled, consoleHandler(d, &cache, room, troubled,
 					podRequests(unregistering(admission.KeepNamespace(next)))))))))
 		},
-		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {
 			if count := restored.Load(); count != nil {
 				return (*count)()

@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,6 +38,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/controller"
+	"github.com/argosy-io/argosy/internal/core/admission/convert"
 	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/history"
@@ -56,8 +55,6 @@ type Parts struct {
 	// Admission returns the in-process admission plugins. They are created before the server runs; Client below is usable
 	// once it does.
 	Admission func(Deps) []apiserver.AdmissionPlugin
-	// Convert answers conversion reviews of our kinds.
-	Convert func(*apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview
 	// Handler wraps the API behind authentication and authorization, to serve more than it does.
 	Handler func(Deps, http.Handler) http.Handler
 	// Restored counts what a restore left: orphans per cluster, and paused Works.
@@ -525,7 +522,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 
 // handler serves the hub's own URL paths to authorized users.
 func (h *Hub) handler(next http.Handler) http.Handler {
-	metrics := metricsHandler(h.keeper.metrics)
+	metrics, reviews := metricsHandler(h.keeper.metrics), apiserver.Converting(convert.Review)
 	if h.parts.Handler != nil {
 		next = h.parts.Handler(h.deps, next)
 	}
@@ -538,30 +535,13 @@ func (h *Hub) handler(next http.Handler) http.Handler {
 		case HealthPath:
 			h.serveHealth(w, r)
 		case convertPath:
-			h.convert(w, r)
+			reviews.ServeHTTP(w, r)
 		case EncryptionPath:
 			h.serveEncryption(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// convert answers the API server's conversion reviews.
-func (h *Hub) convert(w http.ResponseWriter, r *http.Request) {
-	var review apiextensionsv1.ConversionReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
-		http.Error(w, "not a ConversionReview with a request", http.StatusBadRequest)
-		return
-	}
-	if h.parts.Convert == nil {
-		http.Error(w, "this hub has no conversions", http.StatusNotImplemented)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(h.parts.Convert(&review)); err != nil {
-		klog.FromContext(r.Context()).Error(err, "respond to a conversion review")
-	}
 }
 
 // checkReady fails until our kinds are served and the loops run, here or in another replica.

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/argosy-io/argosy/internal/console"
-	"github.com/argosy-io/argosy/internal/core/admission/convert"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
@@ -123,7 +122,6 @@ authorizers:
 - {type: RBAC, name: rbac}
 `, denyMallory(whole)))
 		s.Hub, s.greeting = start(whole, c, Parts{
-			Convert: convert.Review,
 			Handler: func(d Deps, next http.Handler) http.Handler {
 				return historyHandler(d, consoleHandler(d, &atomic.Pointer[console.Cache]{}, nil, nil, proxied(d, next)))
 			},

@@ -1,16 +1,15 @@
 package member
 
 import (
-	"encoding/json"
 	"net/http"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/kruise"
 	"github.com/argosy-io/argosy/internal/core/admission/convert"
 	convertkruise "github.com/argosy-io/argosy/internal/core/workload/kruise"
+	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
 // convertPath is where the member's API server, in memory and as itself, has OpenKruise's kinds converted.
@@ -38,16 +37,7 @@ func kruiseDefinitions(release string, storedOnly bool) ([]*apiextensionsv1.Cust
 			crd.Spec.Versions = append(crd.Spec.Versions, older)
 		}
 		if len(crd.Spec.Versions) > 1 {
-			path, port := convertPath, int32(443)
-			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-				Strategy: apiextensionsv1.WebhookConverter,
-				Webhook: &apiextensionsv1.WebhookConversion{
-					ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
-						Namespace: metav1.NamespaceDefault, Name: "kubernetes", Path: &path, Port: &port,
-					}},
-					ConversionReviewVersions: []string{"v1"},
-				},
-			}
+			crd.Spec.Conversion = apiserver.ConvertedAt(convertPath)
 		}
 		crds = append(crds, crd)
 	}
@@ -56,16 +46,12 @@ func kruiseDefinitions(release string, storedOnly bool) ([]*apiextensionsv1.Cust
 
 // converting serves conversion reviews beside what next serves.
 func converting(next http.Handler) http.Handler {
+	reviews := apiserver.Converting(convert.Review)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != convertPath {
-			next.ServeHTTP(w, r)
+		if r.URL.Path == convertPath {
+			reviews.ServeHTTP(w, r)
 			return
 		}
-		var review apiextensionsv1.ConversionReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
-			http.Error(w, "not a ConversionReview with a request", http.StatusBadRequest)
-			return
-		}
-		writeJSON(w, http.StatusOK, convert.Review(&review))
+		next.ServeHTTP(w, r)
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
 // What pods use is what these annotations of theirs say, those that kwok has, or else a fifth of what they request.
@@ -27,7 +28,7 @@ const (
 )
 
 // usageWindow is how long a value is said to be the average of. It is short, so that pods count soon.
-const usageWindow = time.Second
+var usageWindow = metav1.Duration{Duration: time.Second}
 
 // usage serves metrics.k8s.io as metrics-server does. Nothing of it runs between requests.
 type usage struct {
@@ -78,31 +79,45 @@ func (u *usage) serve(next http.Handler) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		kind, all := "PodMetrics", podMetrics(pods.Items, time.Now())
-		if info.Resource == "nodes" {
+		var list, one any
+		if info.Resource == "pods" {
+			all := podMetrics(pods.Items, metav1.Now())
+			list = metricsv1beta1.PodMetricsList{TypeMeta: typed("PodMetricsList"), Items: all}
+			one = named(all, info.Name, func(m metricsv1beta1.PodMetrics) string { return m.Name })
+		} else {
 			selectors.LabelSelector = r.URL.Query().Get("labelSelector")
 			nodes, err := client.CoreV1().Nodes().List(r.Context(), selectors)
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
-			kind, all = "NodeMetrics", nodeMetrics(nodes.Items, pods.Items, time.Now())
+			all := nodeMetrics(nodes.Items, pods.Items, metav1.Now())
+			list = metricsv1beta1.NodeMetricsList{TypeMeta: typed("NodeMetricsList"), Items: all}
+			one = named(all, info.Name, func(m metricsv1beta1.NodeMetrics) string { return m.Name })
 		}
-		var answer any = map[string]any{"apiVersion": "metrics.k8s.io/v1beta1", "kind": kind + "List",
-			"metadata": map[string]any{}, "items": all}
-		if info.Name != "" {
-			i := slices.IndexFunc(all, func(m metrics) bool { return m.Metadata.Name == info.Name })
-			if i < 0 {
-				missing := apierrors.NewNotFound(schema.GroupResource{Group: metricsGroup.Name, Resource: info.Resource}, info.Name)
-				missing.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-				writeJSON(w, http.StatusNotFound, missing.ErrStatus)
-				return
-			}
-			all[i].APIVersion, all[i].Kind = "metrics.k8s.io/v1beta1", kind
-			answer = all[i]
+		switch {
+		case info.Name == "":
+			writeJSON(w, http.StatusOK, list)
+		case one == nil:
+			missing := apierrors.NewNotFound(schema.GroupResource{Group: metricsGroup.Name, Resource: info.Resource}, info.Name)
+			missing.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+			writeJSON(w, http.StatusNotFound, missing.ErrStatus)
+		default:
+			writeJSON(w, http.StatusOK, one)
 		}
-		writeJSON(w, http.StatusOK, answer)
 	})
+}
+
+// named returns the one of that name; nil if there is none.
+func named[T any](all []T, name string, nameOf func(T) string) any {
+	if i := slices.IndexFunc(all, func(m T) bool { return nameOf(m) == name }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+func typed(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: metricsv1beta1.SchemeGroupVersion.String(), Kind: kind}
 }
 
 func writeJSON(w http.ResponseWriter, code int, answer any) {
@@ -111,38 +126,16 @@ func writeJSON(w http.ResponseWriter, code int, answer any) {
 	_ = json.NewEncoder(w).Encode(answer) // who asked is gone, if this fails
 }
 
-// metrics are those of a pod or a node, as metrics.k8s.io has them.
-type metrics struct {
-	APIVersion string              `json:"apiVersion,omitempty"`
-	Kind       string              `json:"kind,omitempty"`
-	Metadata   metadata            `json:"metadata"`
-	Timestamp  metav1.Time         `json:"timestamp"`
-	Window     metav1.Duration     `json:"window"`
-	Containers []containerUsage    `json:"containers,omitempty"`
-	Usage      corev1.ResourceList `json:"usage,omitempty"`
-}
-
-type metadata struct {
-	Name      string            `json:"name"`
-	Namespace string            `json:"namespace,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"`
-}
-
-type containerUsage struct {
-	Name  string              `json:"name"`
-	Usage corev1.ResourceList `json:"usage"`
-}
-
 // podMetrics are those of the pods that run. What an annotation says of a pod is shared by its containers alike.
-func podMetrics(pods []corev1.Pod, now time.Time) []metrics {
-	out := []metrics{}
+func podMetrics(pods []corev1.Pod, now metav1.Time) []metricsv1beta1.PodMetrics {
+	out := []metricsv1beta1.PodMetrics{}
 	for i := range pods {
 		pod := &pods[i]
 		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
 			continue
 		}
-		m := metrics{Metadata: metadata{pod.Name, pod.Namespace, pod.Labels}, Timestamp: metav1.NewTime(now),
-			Window: metav1.Duration{Duration: usageWindow}}
+		m := metricsv1beta1.PodMetrics{TypeMeta: typed("PodMetrics"), Timestamp: now, Window: usageWindow,
+			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: pod.Labels}}
 		for _, c := range pod.Spec.Containers {
 			used := corev1.ResourceList{}
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -153,7 +146,7 @@ func podMetrics(pods []corev1.Pod, now time.Time) []metrics {
 				}
 				used[name] = *resource.NewMilliQuantity(n, cmp.Or(request.Format, resource.DecimalSI))
 			}
-			m.Containers = append(m.Containers, containerUsage{c.Name, used})
+			m.Containers = append(m.Containers, metricsv1beta1.ContainerMetrics{Name: c.Name, Usage: used})
 		}
 		out = append(out, m)
 	}
@@ -161,14 +154,13 @@ func podMetrics(pods []corev1.Pod, now time.Time) []metrics {
 }
 
 // nodeMetrics are what the pods of each node use together; every node has some, also one without pods.
-func nodeMetrics(nodes []corev1.Node, pods []corev1.Pod, now time.Time) []metrics {
+func nodeMetrics(nodes []corev1.Node, pods []corev1.Pod, now metav1.Time) []metricsv1beta1.NodeMetrics {
 	sums := map[string]corev1.ResourceList{}
-	out := make([]metrics, len(nodes))
-	for i := range nodes {
-		sums[nodes[i].Name] = corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{},
-			corev1.ResourceMemory: resource.Quantity{}}
-		out[i] = metrics{Metadata: metadata{Name: nodes[i].Name, Labels: nodes[i].Labels}, Timestamp: metav1.NewTime(now),
-			Window: metav1.Duration{Duration: usageWindow}, Usage: sums[nodes[i].Name]}
+	out := make([]metricsv1beta1.NodeMetrics, len(nodes))
+	for i, n := range nodes {
+		sums[n.Name] = corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}, corev1.ResourceMemory: resource.Quantity{}}
+		out[i] = metricsv1beta1.NodeMetrics{TypeMeta: typed("NodeMetrics"), Timestamp: now, Window: usageWindow,
+			ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}, Usage: sums[n.Name]}
 	}
 	for i := range pods {
 		of := sums[pods[i].Spec.NodeName]

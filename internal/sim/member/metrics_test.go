@@ -2,7 +2,6 @@ package member
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,20 +24,20 @@ func TestPodUsageIsFromAnnotationsOrRequests(t *testing.T) {
 	}
 	pods := []corev1.Pod{pod("told", "n1", "300m", corev1.PodRunning), pod("plain", "n1", "", corev1.PodRunning),
 		pod("garbled", "n2", "much", corev1.PodRunning), pod("waits", "", "1", corev1.PodPending)}
-	got := podMetrics(pods, time.Unix(1_800_000_000, 0))
+	got := podMetrics(pods, metav1.Unix(1_800_000_000, 0))
 	if len(got) != 3 {
 		t.Fatalf("%d pods have metrics, want those that run", len(got))
 	}
 	for i, want := range []string{"150m", "20m", "20m"} {
 		if cpu := got[i].Containers[0].Usage.Cpu(); cpu.String() != want {
-			t.Errorf("a container of %s uses %s of CPU, want %s", got[i].Metadata.Name, cpu, want)
+			t.Errorf("a container of %s uses %s of CPU, want %s", got[i].Name, cpu, want)
 		}
 	}
 	if memory := got[0].Containers[1].Usage.Memory(); memory.String() != "20Mi" {
 		t.Errorf("it uses %s of memory, want 20Mi", memory)
 	}
 	nodes := nodeMetrics([]corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "idle"}}}, pods, time.Unix(1_800_000_000, 0))
+		{ObjectMeta: metav1.ObjectMeta{Name: "idle"}}}, pods, metav1.Unix(1_800_000_000, 0))
 	if cpu := nodes[0].Usage.Cpu(); cpu.String() != "340m" {
 		t.Errorf("node n1 uses %s, want 340m", cpu)
 	}

@@ -2,7 +2,9 @@ package apiserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -10,7 +12,38 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
 )
+
+// ConvertedAt has the server send conversion requests to itself, at path. It knows this service's name and answers it in
+// memory, with its own identity, so that neither address, port nor CA is written anywhere.
+func ConvertedAt(path string) *apiextensionsv1.CustomResourceConversion {
+	port := int32(443)
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+				Namespace: metav1.NamespaceDefault, Name: "kubernetes", Path: &path, Port: &port,
+			}},
+			ConversionReviewVersions: []string{"v1"},
+		},
+	}
+}
+
+// Converting answers conversion reviews.
+func Converting(review func(*apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked apiextensionsv1.ConversionReview
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || asked.Request == nil {
+			http.Error(w, "not a ConversionReview with a request", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(review(&asked)); err != nil {
+			klog.FromContext(r.Context()).Error(err, "respond to a conversion review")
+		}
+	})
+}
 
 // Established reports whether the server serves the definition, or is about to.
 func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
