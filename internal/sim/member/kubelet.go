@@ -16,11 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
@@ -87,16 +83,15 @@ type line struct {
 	text string
 }
 
-// logOf returns the log of a container: what is true of a container that runs no program. more reports whether the
-// container runs, so that lines may follow. The errors are the kubelet's.
-func logOf(pod *corev1.Pod, name string, previous bool) (lines []line, more bool, err error) {
+// logOf returns the log of a container: what is true of a container that runs no program. The errors are the kubelet's.
+func logOf(pod *corev1.Pod, name string, previous bool) ([]line, error) {
 	status, _ := statusOf(pod, name)
 	running, ended := status.State.Running, status.State.Terminated
 	image := " with image " + status.Image
 	if previous {
 		// The status does not have the image that ran before.
 		if running, ended, image = nil, status.LastTerminationState.Terminated, ""; ended == nil {
-			return nil, false, fmt.Errorf("previous terminated container %q in pod %q not found", name, pod.Name)
+			return nil, fmt.Errorf("previous terminated container %q in pod %q not found", name, pod.Name)
 		}
 	}
 	started := metav1.Time{}
@@ -106,18 +101,18 @@ func logOf(pod *corev1.Pod, name string, previous bool) (lines []line, more bool
 	case ended != nil:
 		started = ended.StartedAt
 	case status.State.Waiting != nil:
-		return nil, false, fmt.Errorf("container %q in pod %q is waiting to start: %s", name, pod.Name,
+		return nil, fmt.Errorf("container %q in pod %q is waiting to start: %s", name, pod.Name,
 			status.State.Waiting.Reason)
 	default:
-		return nil, false, fmt.Errorf("container %q in pod %q is not available", name, pod.Name)
+		return nil, fmt.Errorf("container %q in pod %q is not available", name, pod.Name)
 	}
-	lines = []line{{started.Time, fmt.Sprintf("simulated container %s of pod %s/%s started on node %s%s", name,
+	lines := []line{{started.Time, fmt.Sprintf("simulated container %s of pod %s/%s started on node %s%s", name,
 		pod.Namespace, pod.Name, pod.Spec.NodeName, image)},
 		{started.Time, "it runs no program, and logs only its start and its end"}}
 	if ended != nil {
 		lines = append(lines, line{ended.FinishedAt.Time, fmt.Sprintf("ended with exit code %d", ended.ExitCode)})
 	}
-	return lines, ended == nil, nil
+	return lines, nil
 }
 
 func statusOf(pod *corev1.Pod, container string) (corev1.ContainerStatus, bool) {
@@ -164,38 +159,12 @@ func (k kubelet) serveLog(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := r.PathValue("container")
-	lines, more, err := logOf(pod, name, o.Previous)
+	lines, err := logOf(pod, name, o.Previous)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	_, _ = io.WriteString(w, selectLines(lines, o, time.Now())) // the client is gone, if this fails
-	if !o.Follow || !more {
-		return
-	}
-	_ = http.NewResponseController(w).Flush()
-
-	// Follow the container until it ends, is replaced, or the client is gone.
-	o.TailLines = nil
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, pod.Name).String()
-	pods := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
-		error) {
-		options.FieldSelector = only
-		return k.client.CoreV1().Pods(pod.Namespace).Watch(ctx, options)
-	}}
-	_, _ = watchtools.Until(r.Context(), pod.ResourceVersion, pods, func(event watch.Event) (bool, error) {
-		now, ok := event.Object.(*corev1.Pod)
-		if !ok || event.Type == watch.Deleted {
-			return true, nil
-		}
-		after, more, err := logOf(now, name, false)
-		if err != nil || after[0].text != lines[0].text || !after[0].at.Equal(lines[0].at) {
-			return true, nil
-		}
-		_, _ = io.WriteString(w, selectLines(after[len(lines):], o, time.Now()))
-		lines = after
-		return !more, http.NewResponseController(w).Flush()
-	})
 }
 
 // serveCommand serves a command in a container that runs.
@@ -249,7 +218,7 @@ func (k kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 // serveAttach prints the log of the container. No other output can follow.
 func (k kubelet) serveAttach(w http.ResponseWriter, r *http.Request) {
 	k.serveCommand(w, r, func(c simulated) error {
-		lines, _, err := logOf(c.pod, c.container.Name, false)
+		lines, err := logOf(c.pod, c.container.Name, false)
 		if err != nil {
 			return err
 		}

@@ -39,11 +39,10 @@ func TestLogSaysWhatIsTrueOfASimulatedContainer(t *testing.T) {
 		pod      *corev1.Pod
 		previous bool
 		want     []string
-		more     bool
 		err      string
 	}{
 		"running": {pod: podOf(corev1.ContainerStatus{Name: "app", Image: "web:1", State: runs}),
-			want: []string{first + " with image web:1", second}, more: true},
+			want: []string{first + " with image web:1", second}},
 		"ended": {pod: podOf(corev1.ContainerStatus{Name: "app", Image: "web:1", State: ended}),
 			want: []string{first + " with image web:1", second, "ended with exit code 2"}},
 		"previous": {pod: podOf(corev1.ContainerStatus{Name: "app", Image: "web:2", State: runs,
@@ -59,9 +58,9 @@ func TestLogSaysWhatIsTrueOfASimulatedContainer(t *testing.T) {
 				State: ended}}}},
 			want: []string{first + " with image init:1", second, "ended with exit code 2"}},
 	} {
-		lines, more, err := logOf(c.pod, "app", c.previous)
-		if text := errorText(err); text != c.err || more != c.more {
-			t.Errorf("%s: more %v, error %q, want %v and %q", name, more, text, c.more, c.err)
+		lines, err := logOf(c.pod, "app", c.previous)
+		if text := errorText(err); text != c.err {
+			t.Errorf("%s: error %q, want %q", name, text, c.err)
 		}
 		want := ""
 		if c.err == "" {
