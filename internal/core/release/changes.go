@@ -3,21 +3,13 @@ package release
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// Change is a field that two revisions have otherwise.
-type Change struct {
-	// Path of the field in the workload, or in an override policy; items of lists are by their name.
-	Path string `json:"path"`
-	// From and To are the values; nil for none.
-	From any `json:"from,omitempty"`
-	To   any `json:"to,omitempty"`
-}
+// Change is a field that two revisions have otherwise, in the workload or in an override policy.
+type Change = fields.Change
 
 // Changes are the differences of two revisions of a workload: its pods and its overrides. Without a former revision,
 // all is new and there are none.
@@ -33,7 +25,7 @@ func Changes(from, to *releasev1alpha1.ReleaseRevision) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return changes(nil, "", before, after), nil
+	return fields.Changes(before, after), nil
 }
 
 // contents are the fields of a revision, by what they are in.
@@ -61,48 +53,4 @@ func contents(r *releasev1alpha1.ReleaseRevision) (map[string]any, error) {
 		}
 	}
 	return all, nil
-}
-
-func changes(found []Change, path string, from, to any) []Change {
-	if reflect.DeepEqual(from, to) {
-		return found
-	}
-	a, isMap := from.(map[string]any)
-	b, bothMaps := to.(map[string]any)
-	join := func(key string) string {
-		if path == "" {
-			return key
-		}
-		return path + "." + key
-	}
-	if !isMap || !bothMaps {
-		if a, b = byName(from), byName(to); a == nil || b == nil {
-			return append(found, Change{path, from, to})
-		}
-		join = func(key string) string { return path + "[" + key + "]" }
-	}
-	keys := maps.Clone(a)
-	maps.Copy(keys, b)
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		found = changes(found, join(key), a[key], b[key])
-	}
-	return found
-}
-
-// byName are the items of a list by their names; nil if they have no names, or not different ones.
-func byName(v any) map[string]any {
-	list, ok := v.([]any)
-	if !ok || len(list) == 0 {
-		return nil
-	}
-	all := map[string]any{}
-	for _, item := range list {
-		object, _ := item.(map[string]any)
-		name, _ := object["name"].(string)
-		if _, twice := all[name]; name == "" || twice {
-			return nil
-		}
-		all[name] = item
-	}
-	return all
 }

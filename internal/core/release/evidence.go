@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -63,7 +64,7 @@ func ChangesOfTarget(target PlannedTarget, from, to *releasev1alpha1.ReleaseRevi
 
 // splitImages returns the images that differ, and the other changes.
 func splitImages(before, after map[string]any, all []Change) (images, others []Change) {
-	images = changes([]Change{}, "", before, after)
+	images = append([]Change{}, fields.Changes(before, after)...)
 	others = slices.DeleteFunc(append([]Change{}, all...), func(c Change) bool {
 		return slices.ContainsFunc(images, func(image Change) bool {
 			return strings.HasSuffix(c.Path, "["+image.Path+"].image")

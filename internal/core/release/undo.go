@@ -133,7 +133,7 @@ func (in UndoInput) UndoTo(number int64) (Undo, error) {
 		}
 	}
 	slices.SortFunc(u.Patch[1:], func(a, b PatchOperation) int { return strings.Compare(a.Path, b.Path) })
-	u.Images, u.Changes = splitImages(imagesIn(in.Template), imagesIn(to.content), changes(nil, "", before, after))
+	u.Images, u.Changes = splitImages(imagesIn(in.Template), imagesIn(to.content), fields.Changes(before, after))
 	return u, nil
 }
 

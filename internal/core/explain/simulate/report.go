@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -591,39 +589,13 @@ func (s *state) staysInHub(ctx context.Context, k ref, template *unstructured.Un
 
 // Differences returns the paths at which a and b differ, sorted, with the values if they may be shown.
 func Differences(a, b map[string]any, values bool) (all []string) {
-	differences(a, b, "", values, &all)
-	slices.Sort(all)
+	for _, c := range fields.Changes(a, b) {
+		if values {
+			c.Path += fmt.Sprintf(": %s → %s", brief(c.From), brief(c.To))
+		}
+		all = append(all, c.Path)
+	}
 	return all
-}
-
-// differences adds the paths at which a and b differ, with the values if they may be shown.
-func differences(a, b any, path string, values bool, out *[]string) {
-	if reflect.DeepEqual(a, b) {
-		return
-	}
-	if x, ok := a.(map[string]any); ok {
-		if y, ok := b.(map[string]any); ok {
-			both := maps.Clone(x)
-			maps.Copy(both, y)
-			for k := range both {
-				differences(x[k], y[k], strings.TrimPrefix(path+"."+k, "."), values, out)
-			}
-			return
-		}
-	}
-	if x, ok := a.([]any); ok {
-		if y, ok := b.([]any); ok && len(x) == len(y) {
-			for i := range x {
-				differences(x[i], y[i], path+"["+strconv.Itoa(i)+"]", values, out)
-			}
-			return
-		}
-	}
-	if !values {
-		*out = append(*out, path)
-		return
-	}
-	*out = append(*out, fmt.Sprintf("%s: %s → %s", path, brief(a), brief(b)))
 }
 
 func brief(v any) string {
