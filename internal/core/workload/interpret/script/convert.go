@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Objects are converted to tables lazily. A closed table is empty until it is written, iterated or read often; then it
-// is opened, one level deep. A closed table converts back to the original value. An opened one remembers the original,
-// so that values without a Lua equivalent survive: [] and {}, null, 1 and 1.0, integers beyond 2^53.
+// Objects are converted to tables lazily. A closed table is empty until it is read or written; then it is opened, one
+// level deep. A closed table converts back to the original value. An opened one remembers the original, so that values
+// without a Lua equivalent survive: [] and {}, null, 1 and 1.0, integers beyond 2^53.
 
 // source is the origin of a table. It contains the table to save an allocation.
 type source struct {
@@ -23,25 +23,6 @@ type source struct {
 	value any
 	// closed is true while the content is only in value.
 	closed bool
-	// reads counts reads of the closed table. handed is the list of tables that were read from it, which the script may
-	// have changed.
-	reads  int
-	handed *source
-	field  string
-	next   *source
-}
-
-// fewReads is the number of reads after which a table is opened, because opening costs about as much.
-const fewReads = 4
-
-// tableFor returns the table that was handed out for a field, or nil.
-func (s *source) tableFor(field string) *lua.LTable {
-	for h := s.handed; h != nil; h = h.next {
-		if h.field == field {
-			return &h.table
-		}
-	}
-	return nil
 }
 
 // toLua converts a value for the script. Maps and slices become closed tables.
@@ -94,48 +75,13 @@ func (r *run) closed(v any) *lua.LTable {
 	return &s.table
 }
 
-// asGiven returns the original value of a table if neither it nor a table read from it was opened.
+// asGiven returns the original value of a table that was not opened.
 func (r *run) asGiven(t *lua.LTable) (v any, ok bool) {
 	s := r.sources[t]
-	if s == nil || !s.asGiven() {
+	if s == nil || !s.closed {
 		return nil, false
 	}
 	return s.value, true
-}
-
-func (s *source) asGiven() bool {
-	for h := s.handed; h != nil; h = h.next {
-		if !h.asGiven() {
-			return false
-		}
-	}
-	return s.closed
-}
-
-// read returns a field of a closed table and opens it if necessary.
-func (r *run) read(t *lua.LTable, key lua.LValue) (lua.LValue, error) {
-	if s := r.sources[t]; s != nil && s.closed && s.reads < fewReads {
-		object, isObject := s.value.(map[string]any)
-		name, isName := key.(lua.LString)
-		if isObject && isName {
-			s.reads++
-			field := string(name)
-			if table := s.tableFor(field); table != nil {
-				return table, nil
-			}
-			v, err := r.toLua(object[field])
-			if table, ok := v.(*lua.LTable); ok {
-				h := r.sources[table]
-				h.field, h.next = field, s.handed
-				s.handed = h
-			}
-			return v, err
-		}
-	}
-	if err := r.open(t); err != nil {
-		return nil, err
-	}
-	return t.RawGet(key), nil
 }
 
 // hasField reports whether an object has a field, opened or not.
@@ -178,10 +124,6 @@ func (r *run) fill(t *lua.LTable, s *source) error {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			if table := s.tableFor(name); table != nil {
-				t.RawSetString(name, table)
-				continue
-			}
 			lv, err := r.toLua(v[name])
 			if err != nil {
 				return err
@@ -204,7 +146,6 @@ func (r *run) fill(t *lua.LTable, s *source) error {
 	default:
 		t.Metatable = lua.LNil
 	}
-	s.handed = nil
 	return nil
 }
 

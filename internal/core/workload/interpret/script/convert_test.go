@@ -196,14 +196,15 @@ func TestChangedValuesMatchSchema(t *testing.T) {
 	}
 }
 
-// A script that only reads costs no copy, and the kube library sees what a script changed, however deep.
+// A script that only reads gives the input itself, and the kube library sees what a script changed, however deep.
 func TestUnchangedObjectIsTheInput(t *testing.T) {
 	t.Parallel()
 	web := cloneSet(t)
 	for body, same := range map[string]bool{
 		`return d`: true,
 		`if d.spec.replicas == 5 and d.spec.template.spec.nodeSelector.disk == "ssd" then return d end`: true,
-		`local c = d.spec.template.spec.nodeSelector c.disk = "ssd" return d`:                           false,
+		`local c = d.spec.template.spec.nodeSelector c.disk = "ssd" return d`:                           true,
+		`local c = d.spec.template.spec.nodeSelector c.disk = "hdd" return d`:                           false,
 	} {
 		p, err := Compile("ours", retainOp, "function Retain(d, o) "+body+" end", nil)
 		if err != nil {
@@ -216,7 +217,7 @@ func TestUnchangedObjectIsTheInput(t *testing.T) {
 		if (out.Object == web) != same {
 			t.Errorf("%s: gives the input itself: %t", body, !same)
 		}
-		if diff := cmp.Diff(web.Object, out.Object.Object); diff != "" {
+		if diff := cmp.Diff(web.Object, out.Object.Object); (diff == "") != same {
 			t.Errorf("%s: %s", body, diff)
 		}
 	}

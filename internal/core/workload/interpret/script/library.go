@@ -117,11 +117,7 @@ func newLibrary() *libraries {
 
 	lib.closedMeta = source.NewTable()
 	lib.closedMeta.RawSetString("__index", function(func(l *lua.LState) int {
-		v, err := runOf(l).read(l.CheckTable(1), l.Get(2))
-		if err != nil {
-			l.RaiseError("%s", err.Error())
-		}
-		l.Push(v)
+		l.Push(readable(l, 1).RawGet(l.Get(2)))
 		return 1
 	}))
 	lib.closedMeta.RawSetString("__newindex", function(func(l *lua.LState) int {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -450,13 +451,8 @@ func (rs results) list(wanted string) ([]map[string]any, error) {
 
 func readObject(rs results, in interpret.Inputs, out *Outputs) error {
 	const wanted = "the whole object"
-	t, ok := rs.get(0).(*lua.LTable)
-	if !ok {
+	if _, ok := rs.get(0).(*lua.LTable); !ok {
 		return rs.got(wanted)
-	}
-	if rs.untouched(t) {
-		out.Object = in.Object
-		return nil
 	}
 	var hint any
 	if in.Object != nil {
@@ -469,6 +465,10 @@ func readObject(rs results, in interpret.Inputs, out *Outputs) error {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return rs.wrong("returned a list; it must return %s", wanted)
+	}
+	if reflect.DeepEqual(v, hint) {
+		out.Object = in.Object
+		return nil
 	}
 	u := &unstructured.Unstructured{Object: m}
 	if in.Object != nil && (u.GetAPIVersion() != in.Object.GetAPIVersion() || u.GetKind() != in.Object.GetKind() ||
@@ -484,28 +484,18 @@ func readObject(rs results, in interpret.Inputs, out *Outputs) error {
 	return nil
 }
 
-// untouched reports whether a table is the unchanged input object.
-func (rs results) untouched(t *lua.LTable) bool {
-	_, ok := rs.run.asGiven(t)
-	return ok && t == rs.run.object
-}
-
 // readAggregated takes the status of the returned object, or the returned table itself if it is a bare status, as in
 // the guides.
 func readAggregated(rs results, in interpret.Inputs, out *Outputs) error {
 	const wanted = "the object with its status, or the status alone"
-	if _, ok := rs.get(0).(*lua.LTable); !ok {
+	t, ok := rs.get(0).(*lua.LTable)
+	if !ok {
 		return rs.got(wanted)
 	}
 	out.Object = in.Object
 	var before map[string]any
 	if in.Object != nil {
 		before = in.Object.Object
-	}
-	t := rs.get(0).(*lua.LTable)
-	if rs.untouched(t) {
-		out.Status = interpret.WholeStatus(in.Object)
-		return nil
 	}
 	bare := t != rs.run.object
 	for _, key := range []string{"apiVersion", "kind", "metadata", "spec", "status"} {
@@ -531,6 +521,9 @@ func readAggregated(rs results, in interpret.Inputs, out *Outputs) error {
 		return nil
 	} else if status, ok = m["status"].(map[string]any); !ok {
 		return rs.wrong("returned an object whose status is not a table with names as keys")
+	} else if reflect.DeepEqual(m, before) {
+		out.Status = status
+		return nil
 	} else if m["spec"] == nil && before["spec"] != nil {
 		out.Warnings = append(out.Warnings, rs.function+" returned the object without its spec; return desiredObj")
 	}

@@ -280,11 +280,6 @@ func (r *run) weigh() {
 		open = open[:len(open)-1]
 		switch v := v.(type) {
 		case *lua.LTable:
-			if v.Metatable == library.closedMeta {
-				for h := r.sources[v].handed; h != nil; h = h.next {
-					visit(&h.table)
-				}
-			}
 			n := v.MaxN()
 			total += tableBytes + n*slotBytes
 			for i := range n {
