@@ -391,8 +391,8 @@ const (
 	// ReasonWorksRefused: a Work could not be created, for example because an override fails or the object is too
 	// large. The message has the error.
 	ReasonWorksRefused = "WorksRefused"
-	// ReasonTemplateRefused: no Work could be created, for example because an annotation of the template has an invalid
-	// value. The message has the error.
+	// ReasonTemplateRefused: no Work can be created or updated, for example because an annotation of the template has an
+	// invalid value. The message has the error.
 	ReasonTemplateRefused = "TemplateRefused"
 )
 

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -566,6 +569,23 @@ func TestNewBindingAdoptsWorksOfADeletedOne(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+// Readers find the lines of a cluster by its name.
+func TestAnErrorOfSeveralLinesIsOneLineOfItsCluster(t *testing.T) {
+	forBothScopes(t, func(w *world) {
+		w.Hub.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			refused := r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/"+names.ExecutionSpace("m1")+"/works")
+			if refused {
+				apistatus.Write(rw, apierrors.NewForbidden(workv1alpha1.Resource("works"), "w",
+					errors.New("denied:\n\nresource is not allowed:\n  no-latest: x")))
+			}
+			return refused
+		})
+		w.bind("id", "m1", "m2")
+		w.Eventually("the line of m1 has the reason", w.written(metav1.ConditionFalse,
+			"denied: resource is not allowed: no-latest: x"))
 	})
 }
 

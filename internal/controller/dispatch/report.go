@@ -9,6 +9,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // annotate writes to the binding what the Works alone do not record. It is the only write of the binding before its
@@ -32,7 +33,11 @@ func (r *reconciler) report(ctx context.Context, b workv1alpha2.Binding, d dispa
 	var refused []string
 	for _, err := range errs {
 		if isLasting(err) {
-			refused = append(refused, err.Error())
+			line := err.Error()
+			if d.Err == nil {
+				line = text.Printable(line) // one line per cluster
+			}
+			refused = append(refused, line)
 		}
 	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)

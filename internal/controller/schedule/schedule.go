@@ -256,7 +256,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		short.Limit = r.Fleet.QuotasText(b, s)
 	}
 	result.Apply(b, failure)
-	failure = r.explain(ctx, b, failure)
+	failure, unread := r.explain(ctx, b, failure)
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, announced: moved}
 	r.pending.Add(key, pendingPlacement{read, outcome{confirmed: true}}) // the event may arrive before the response
@@ -291,24 +291,24 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		r.scheduled(b)
 	}
 	if wrote {
-		return 0, nil
+		return 0, unread
 	}
 	_, err = r.confirm(ctx, b, o)
-	return r.retryAfter(b, failure), err
+	return r.retryAfter(b, failure), errors.Join(unread, err)
 }
 
-// explain returns the failure of a run for b, or that it needs no cluster: see dispatch.PlacementFailure.
-// It returns failure if the template cannot be read.
-func (r *reconciler) explain(ctx context.Context, b workv1alpha2.Binding, failure error) error {
+// explain returns the failure of a run for b, or that it needs no cluster: see dispatch.PlacementFailure. With the
+// error of a template that cannot be read, it returns failure.
+func (r *reconciler) explain(ctx context.Context, b workv1alpha2.Binding, failure error) (explained, unread error) {
 	of := b.BindingSpec().Resource
 	if failure == nil || !interpret.RunsOnce(match.GroupKind(of.APIVersion, of.Kind)) {
-		return failure
+		return failure, nil
 	}
 	template, _, err := r.Templates.ForBinding(ctx, b)
 	if err != nil {
-		return failure
+		return failure, fmt.Errorf("read the template, to find out whether its run has ended: %w", err)
 	}
-	return dispatch.PlacementFailure(b, template, failure)
+	return dispatch.PlacementFailure(b, template, failure), nil
 }
 
 // confirmPending confirms a pending write of a placement once the cache shows it. It returns the new binding, or nil if

@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 	"github.com/argosy-io/argosy/test/kit/membertest"
 )
@@ -45,6 +46,7 @@ type world struct {
 	// askAgain and refreshAfter are the options of these names.
 	askAgain, refreshAfter time.Duration
 	clock                  *clocktesting.FakePassiveClock
+	templates              *template.Store
 	stop                   func()
 	// binding is of the scope of the test, and not there yet.
 	binding workv1alpha2.Binding
@@ -107,7 +109,7 @@ func (w *world) run() {
 			}
 		}
 		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock,
-			AskAgain: w.askAgain, RefreshAfter: w.refreshAfter})
+			AskAgain: w.askAgain, RefreshAfter: w.refreshAfter, Templates: w.templates})
 	})
 	if err := w.fleet.WaitForSync(w.t.Context()); err != nil {
 		w.t.Fatal(err)

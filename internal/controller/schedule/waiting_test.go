@@ -3,6 +3,7 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -20,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
@@ -115,6 +121,54 @@ func TestConditionNamesTheQuotaThatLimits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// lossy fails the first requests.
+type lossy struct {
+	http.RoundTripper
+	failures atomic.Int32
+}
+
+func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if l.failures.Add(-1) >= 0 {
+		return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: http.NoBody,
+			Request: r}, nil
+	}
+	return l.RoundTripper.RoundTrip(r)
+}
+
+func TestAnEndedRunIsFoundAfterItsTemplateCouldNotBeRead(t *testing.T) {
+	forBothScopes(t, nil, func(w *world) {
+		if w.binding.GetNamespace() == "" {
+			return // runs are namespaced
+		}
+		w.Server.Serve(controllertest.Job)
+		w.Server.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job",
+			"metadata": map[string]any{"namespace": "shop", "name": "b"},
+			"status": map[string]any{"succeeded": int64(1), "conditions": []any{
+				map[string]any{"type": "Complete", "status": "True"}}}}})
+		config := rest.CopyConfig(w.Config)
+		failing := &lossy{}
+		failing.failures.Store(4)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			failing.RoundTripper = next
+			return failing
+		})
+		w.stop()
+		w.templates = template.New(dynamic.NewForConfigOrDie(config),
+			discovery.NewDiscoveryClientForConfigOrDie(w.Config))
+		w.run()
+		w.binding.BindingSpec().Resource.APIVersion, w.binding.BindingSpec().Resource.Kind = "batch/v1", "Job"
+		w.Make(w.binding)
+		w.Eventually("its run has ended", func() string {
+			w.HasObject(w.binding)
+			if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled); c == nil ||
+				c.Reason != workv1alpha2.ReasonRunFinished {
+				return fmt.Sprintf("%+v", c)
+			}
+			return ""
+		})
+	})
 }
 
 func TestBindingsWaitingForCapacityRetryAtABoundedRate(t *testing.T) {

@@ -108,7 +108,7 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	}
 	for _, t := range spec.Clusters {
 		cluster := p.Fleet.Cluster(t.Name)
-		if cluster == nil || hasFinished(b, t.Name) {
+		if cluster == nil || HasFinished(b, t.Name) {
 			continue
 		}
 		if c, ok := p.tainted(b, cluster); ok {
@@ -241,8 +241,8 @@ func itemOf(b workv1alpha2.Binding, cluster string) *workv1alpha2.AggregatedStat
 	return nil
 }
 
-// hasFinished reports whether b runs once and has finished in a cluster.
-func hasFinished(b workv1alpha2.Binding, cluster string) bool {
+// HasFinished reports whether b runs once and has finished in a cluster.
+func HasFinished(b workv1alpha2.Binding, cluster string) bool {
 	of := b.BindingSpec().Resource
 	item := itemOf(b, cluster)
 	return item != nil && aggregate.Final(match.GroupKind(of.APIVersion, of.Kind), item.Status)

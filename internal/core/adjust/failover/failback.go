@@ -75,7 +75,7 @@ func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Sna
 	var losers []workv1alpha2.TargetCluster
 	returns := false
 	for _, t := range spec.Clusters {
-		if hasFinished(b, t.Name) {
+		if HasFinished(b, t.Name) {
 			return Eviction{}, false
 		}
 		if n := t.Replicas - workv1alpha2.ReplicasIn(result.Clusters, t.Name); !workv1alpha2.HasTarget(result.Clusters,

@@ -147,7 +147,7 @@ func missingReplicas(b workv1alpha2.Binding, target workv1alpha2.TargetCluster) 
 	switch {
 	case (known || countsReady(b)) && ready < target.Replicas: // counters that are zero are often left out
 		return fmt.Sprintf("%d of %d replicas are ready in cluster %q", ready, target.Replicas, target.Name)
-	case known, hasFinished(b, target.Name):
+	case known, HasFinished(b, target.Name):
 		return ""
 	}
 	record := RecordOf(b)

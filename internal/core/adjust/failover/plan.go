@@ -313,7 +313,7 @@ func (p *planner) count(b workv1alpha2.Binding, n int) {
 		return
 	}
 	for _, cluster := range holds(b) {
-		if hasFinished(b, cluster) {
+		if HasFinished(b, cluster) {
 			continue // it needs the other objects no more
 		}
 		p.occupied[policyCluster{policy, cluster}] += n

@@ -55,6 +55,12 @@ func TestARunThatEndedOnTheHubNeedsNoOtherCluster(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				f.failover.AllBindings = false // a warning counts what does not move
+				warned := strings.Contains(fmt.Sprint(run(t, f, c).Warnings), "would not be moved out")
+				if warned != (name == "down" && state == "runs") {
+					t.Errorf("%s that %s, %s: warned of no failover: %t", parts[2], state, name, warned)
+				}
+				f.failover.AllBindings = true
 				r := run(t, f, c)
 				w := r.Workloads[0]
 				if len(w.Before.Clusters) != 1 {

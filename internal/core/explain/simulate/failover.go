@@ -245,12 +245,17 @@ func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
 	return failover.FactsOf(b, template, policy.GetAnnotations()), nil
 }
 
-// hasNoFailover reports whether a binding has a copy in one of the clusters, and no failover moves it out of lost
-// clusters.
+// hasNoFailover reports whether a binding has a copy that has not finished in one of the clusters, and no failover moves
+// it out of lost clusters.
 func (s *state) hasNoFailover(key types.NamespacedName, clusters []string) bool {
 	b := s.bindings[key]
-	if b == nil || !placedInAny(b, clusters) {
+	if b == nil || !placedInAny(b, slices.DeleteFunc(slices.Clone(clusters), func(cluster string) bool {
+		return failover.HasFinished(b, cluster)
+	})) {
 		return false
+	}
+	if facts, err := s.facts(b); err == nil && facts.RunEnded {
+		return false // it needs no cluster
 	}
 	return !s.failover.MovesOutOfLost(b.BindingSpec())
 }
