@@ -953,9 +953,9 @@ func TestReleaseStagesAreRetriedAndSkippedInTheirAttempt(t *testing.T) {
 		"skip":                   {"skip", skip, clitest.Gated, "urgent", "two@2", "stage two (attempt 2) will be skipped"},
 		"retry what has not":     {"retry", retry, clitest.Gated, "x", "", "has not failed"},
 		"skip without a reason":  {"skip", skip, clitest.Gated, " ", "", "--reason is empty"},
-		"skip before the start":  {"skip", skip, "phase: Queued", "x", "", "no stage under way"},
-		"skip what has ended":    {"skip", skip, "phase: Succeeded", "x", "", "no stage under way"},
-		"retry during a rolback": {"retry", retry, "phase: RollingBack", "x", "", "no stage under way"},
+		"skip before the start":  {"skip", skip, "phase: Queued", "x", "", "no stage is under way"},
+		"skip what has ended":    {"skip", skip, "phase: Succeeded", "x", "", "no stage is under way"},
+		"retry during a rolback": {"retry", retry, "phase: RollingBack", "x", "", "no stage is under way"},
 	} {
 		h := newReleaseHub(t)
 		h.create(clitest.Started(c.status))

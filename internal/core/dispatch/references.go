@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"encoding/json"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,6 +8,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
 )
 
@@ -77,13 +77,13 @@ func refers(ref map[string]any) (schema.GroupVersion, string) {
 
 // sentReference returns the object at the path in the manifest of a Work, which may be nil; nil if there is none.
 func sentReference(w *workv1alpha1.Work, path []string) map[string]any {
-	if w == nil || len(w.Spec.Workload.Manifests) == 0 {
+	if w == nil {
 		return nil
 	}
-	var sent map[string]any
-	if json.Unmarshal(w.Spec.Workload.Manifests[0].Raw, &sent) != nil {
+	sent, err := execute.Manifest(w)
+	if err != nil {
 		return nil
 	}
-	ref, _, _ := unstructured.NestedMap(sent, path...)
+	ref, _, _ := unstructured.NestedMap(sent.Object, path...)
 	return ref
 }

@@ -2,7 +2,6 @@ package release
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
@@ -65,12 +65,9 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 		if !isPlain(&works[i]) {
 			continue
 		}
-		manifest, err := manifestOf(&works[i])
+		manifest, err := execute.Manifest(&works[i])
 		if err != nil {
 			return nil, err
-		}
-		if manifest == nil {
-			continue
 		}
 		revision := NewRevision(manifest, overrides)
 		if current == nil || revision.Name != current.Name {
@@ -96,8 +93,8 @@ func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 	all := true // Works are the template with the overrides of their clusters
 	for i := range works {
 		w := &works[i]
-		manifest, err := manifestOf(w)
-		if err != nil || manifest == nil {
+		manifest, err := execute.Manifest(w)
+		if err != nil {
 			return nil, err
 		}
 		if keeps, err := fleet.KeepsOldPods(w, template); err != nil || keeps {
@@ -124,18 +121,6 @@ func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 		return plain, nil // an override may hide the change of the template
 	}
 	return nil, nil
-}
-
-// manifestOf returns the manifest of a Work; nil if it has none.
-func manifestOf(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
-	if len(w.Spec.Workload.Manifests) == 0 {
-		return nil, nil
-	}
-	manifest := &unstructured.Unstructured{}
-	if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
-		return nil, fmt.Errorf("read the manifest of Work %s/%s: %w", w.Namespace, w.Name, err)
-	}
-	return manifest, nil
 }
 
 // isPlain reports whether no override was applied to a Work.
@@ -165,8 +150,8 @@ func HasAllPods(w *workv1alpha1.Work, template *unstructured.Unstructured,
 	if w == nil {
 		return false, nil
 	}
-	manifest, err := manifestOf(w)
-	if err != nil || manifest == nil {
+	manifest, err := execute.Manifest(w)
+	if err != nil {
 		return false, err
 	}
 	if kept, err := fleet.KeepsOldPods(w, template); err != nil || kept {

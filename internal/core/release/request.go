@@ -102,9 +102,9 @@ func RequestFor(in Input, verb string) (Request, error) {
 	case releasev1alpha1.VerbRollback:
 		return in.rollback()
 	case releasev1alpha1.VerbSkip:
-		return changeStage(r, releasev1alpha1.SkipStageAnnotation, "skipped")
+		return changeStage(r, verb, releasev1alpha1.SkipStageAnnotation, "skipped")
 	case releasev1alpha1.VerbRetry:
-		return changeStage(r, releasev1alpha1.RetryAnnotation, "started again")
+		return changeStage(r, verb, releasev1alpha1.RetryAnnotation, "started again")
 	case releasev1alpha1.VerbBreakGlass:
 		value, waits := BreakGlassValue(r.Status)
 		if !waits {
@@ -189,18 +189,15 @@ func setState(r *releasev1alpha1.Release, state releasev1alpha1.ReleaseState, do
 }
 
 // changeStage skips the stage under way, or starts it again, in the attempt that it has now.
-func changeStage(r *releasev1alpha1.Release, annotation, done string) (Request, error) {
-	if p := r.Status.Phase; p != releasev1alpha1.ReleaseRunning && p != releasev1alpha1.ReleasePaused {
-		return Request{}, fmt.Errorf("release %s has no stage under way: it is %s", r.Name, PhaseOf(r))
+func changeStage(r *releasev1alpha1.Release, verb, annotation, done string) (Request, error) {
+	value := ""
+	if stage := StageUnderWay(r); stage != nil {
+		value = stageAttempt(*stage)
 	}
-	stage := StageUnderWay(r)
-	if stage == nil {
-		return Request{}, fmt.Errorf("release %s has no stage under way", r.Name)
+	if problem := badStage(r.Status, verb, value); problem != "" {
+		return Request{}, fmt.Errorf("release %s: %s", r.Name, problem)
 	}
-	if annotation == releasev1alpha1.RetryAnnotation && stage.Phase != releasev1alpha1.StageFailed {
-		return Request{}, fmt.Errorf("stage %s of release %s has not failed: it is %s", stage.Name, r.Name, stage.Phase)
-	}
-	return Request{Writes: []VerbWrite{{Annotation: annotation, Value: stageAttempt(*stage)}}, Done: done}, nil
+	return Request{Writes: []VerbWrite{{Annotation: annotation, Value: value}}, Done: done}, nil
 }
 
 func PhaseOf(r *releasev1alpha1.Release) releasev1alpha1.ReleasePhase {

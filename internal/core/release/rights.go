@@ -98,45 +98,45 @@ func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 	if old != nil {
 		status, before = old.Status, old.Annotations
 	}
+	annotations := field.NewPath("metadata", "annotations")
 	for _, a := range annotationVerbs {
 		value, has := r.Annotations[a.annotation]
 		if was, had := before[a.annotation]; !has || had && was == value {
 			continue
 		}
-		annotations := field.NewPath("metadata", "annotations")
-		path := annotations.Key(a.annotation)
-		needsReason := func(to string) *field.Error {
-			return field.Required(annotations.Key(releasev1alpha1.ReleaseReasonAnnotation), to+" needs a reason")
-		}
+		problem, doing := "", "to start a stage in spite of ReleaseGuards"
 		if a.verb == releasev1alpha1.VerbBreakGlass {
-			switch want, ok := BreakGlassValue(status); {
-			case !ok:
-				errs = append(errs, field.Invalid(path, value, "the release does not wait for a ReleaseGuard"))
-			case value != want:
-				errs = append(errs, field.Invalid(path, value, "must be "+want+": the release waits with this stage"))
-			case strings.TrimSpace(r.Annotations[releasev1alpha1.ReleaseReasonAnnotation]) == "":
-				errs = append(errs, needsReason("to start a stage in spite of ReleaseGuards"))
+			if want, ok := BreakGlassValue(status); !ok {
+				problem = "the release does not wait for a ReleaseGuard"
+			} else if value != want {
+				problem = "must be " + want + ": the release waits with this stage"
 			}
-			continue
+		} else {
+			problem, doing = badStage(status, a.verb, value), "to "+a.verb+" a stage"
 		}
-		k, problem := stageUnderWay(status)
 		if problem != "" {
-			errs = append(errs, field.Invalid(path, value, problem))
-			continue
-		}
-		stage := status.Stages[k]
-		switch {
-		case value != stageAttempt(stage):
-			errs = append(errs, field.Invalid(path, value, fmt.Sprintf("must be %s: the release is at stage %s, attempt %d",
-				stageAttempt(stage), stage.Name, stage.Attempt)))
-		case a.verb == releasev1alpha1.VerbRetry && stage.Phase != releasev1alpha1.StageFailed:
-			errs = append(errs, field.Invalid(path, value,
-				fmt.Sprintf("stage %s has not failed: it is %s", stage.Name, stage.Phase)))
-		case r.Annotations[releasev1alpha1.ReleaseReasonAnnotation] == "":
-			errs = append(errs, needsReason("to "+a.verb+" a stage"))
+			errs = append(errs, field.Invalid(annotations.Key(a.annotation), value, problem))
+		} else if strings.TrimSpace(r.Annotations[releasev1alpha1.ReleaseReasonAnnotation]) == "" {
+			errs = append(errs, field.Required(annotations.Key(releasev1alpha1.ReleaseReasonAnnotation), doing+" needs a reason"))
 		}
 	}
 	return errs
+}
+
+// badStage returns why the annotation for skip or retry may not have the value; empty if it may.
+func badStage(status releasev1alpha1.ReleaseStatus, verb, value string) string {
+	k, problem := stageUnderWay(status)
+	if problem != "" {
+		return problem
+	}
+	stage := status.Stages[k]
+	switch want := stageAttempt(stage); {
+	case value != want:
+		return fmt.Sprintf("must be %s: the release is at stage %s, attempt %d", want, stage.Name, stage.Attempt)
+	case verb == releasev1alpha1.VerbRetry && stage.Phase != releasev1alpha1.StageFailed:
+		return fmt.Sprintf("stage %s has not failed: it is %s", stage.Name, stage.Phase)
+	}
+	return ""
 }
 
 // BreakGlassValue returns the value of BreakGlassAnnotation for a release that waits for guards: the stage and the

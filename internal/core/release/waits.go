@@ -180,13 +180,8 @@ func reasonAnd(c metav1.Condition) string {
 
 // StageUnderWay is the stage that a release is in; nil before the first stage and after the last one.
 func StageUnderWay(r *releasev1alpha1.Release) *releasev1alpha1.ReleaseStageStatus {
-	for i := range r.Status.Stages {
-		if s := &r.Status.Stages[i]; s.EndedAt == nil {
-			if s.Attempt == 0 {
-				return nil
-			}
-			return s
-		}
+	if k := currentStage(r.Status.Stages); k < len(r.Status.Stages) && r.Status.Stages[k].Attempt > 0 {
+		return &r.Status.Stages[k]
 	}
 	return nil
 }
