@@ -25,8 +25,8 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/apistatus"
-	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -40,7 +40,7 @@ type Options struct {
 	// Authorizer returns the authorizer of the API server.
 	Authorizer func() authorizer.Authorizer
 	// Findings returns the problems of the hub itself, for users who may get HealthPath.
-	Findings   func() []overview.HubFinding
+	Findings   func() []upkeep.Finding
 	HealthPath string
 	// Troubled, Room and Scheduler answer from the state of the scheduler.
 	Troubled  why.Troubled

@@ -29,6 +29,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
@@ -82,7 +83,7 @@ func newTestAPI(t *testing.T, g grants, objs ...client.Object) *API {
 	cached := newFakeCache(objs...)
 	a := NewAPI(Options{Cached: func() Cache { return cached }, HealthPath: "/argosy/health",
 		Authorizer: func() authorizer.Authorizer { return g }, Done: t.Context().Done(),
-		Findings: func() []overview.HubFinding { return []overview.HubFinding{{Name: "store", Message: "it is full"}} },
+		Findings: func() []upkeep.Finding { return []upkeep.Finding{{Name: "store", Message: "it is full"}} },
 		Troubled: func(context.Context, string, workv1alpha2.Binding) ([]pods.Workload, bool, error) {
 			report := pods.Report{Cluster: "c1", Pods: 1, Troubles: []pods.Group{{Pods: 1, Reason: "CrashLoopBackOff"}}}
 			return []pods.Workload{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",

@@ -130,7 +130,7 @@ type clusterFacts struct {
 // releaseFacts are a release in a list, and in the list of what needs attention if it waits for a person.
 type releaseFacts struct {
 	overview.ReleaseSummary
-	waiting *overview.ReleaseRow
+	waiting *overview.Item
 }
 
 // objectKind describes how the objects of a kind are read, and what their rows show.
@@ -160,7 +160,7 @@ var (
 		},
 		facts: func(r *releasev1alpha1.Release) (string, releaseFacts) {
 			facts := releaseFacts{ReleaseSummary: overview.SummaryOfRelease(r)}
-			if waiting, waits := overview.RowOfRelease(r); waits {
+			if waiting, waits := overview.ItemOfRelease(r); waits {
 				facts.waiting = &waiting
 			}
 			return r.Namespace + "/" + r.Name, facts

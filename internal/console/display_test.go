@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/api/wellknown"
-	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -51,7 +51,7 @@ func TestPagesShowNoHiddenCharacters(t *testing.T) {
 			Revision: next.Number, Data: runtime.RawExtension{Raw: next.Data}})
 	}
 	a, _ := changing(t, grants{"get /argosy/health": true}, "", objects...)
-	a.rows.o.Findings = func() []overview.HubFinding { return []overview.HubFinding{{Name: "store", Message: hostile}} }
+	a.rows.o.Findings = func() []upkeep.Finding { return []upkeep.Finding{{Name: "store", Message: hostile}} }
 	const web = "?kind=CloneSet.apps.kruise.io&namespace=shop&name=web"
 	bodies := map[string]string{}
 	for name, at := range map[string]string{"an object to edit": objectPath + web, "revisions": pastPath + web,

@@ -31,6 +31,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -79,7 +80,7 @@ type fleetState struct {
 	releases  []*releaseObject
 	works     []*manifestWork
 	troubled  []pods.Workload
-	hub       []overview.HubFinding
+	hub       []upkeep.Finding
 }
 
 // changedKeys returns the keys whose values differ in two maps.
@@ -588,14 +589,14 @@ func (a *API) fleet(ctx context.Context, u user.Info, s *fleetState) view {
 	lists := a.lists(ctx, u)
 	for _, r := range s.releases {
 		if r.facts.waiting != nil && lists(listReleasesIn(r.facts.Namespace)) {
-			f.Releases = append(f.Releases, *r.facts.waiting)
+			f.Others = append(f.Others, *r.facts.waiting)
 			n.Waiting++
 		}
 	}
 	for _, m := range s.works {
 		works := listManifestWorks
 		if works.namespace = m.name.Namespace; m.facts != nil && lists(works) {
-			f.ManifestWorks = append(f.ManifestWorks, *m.facts)
+			f.Others = append(f.Others, *m.facts)
 		}
 	}
 	if len(s.releases) > 0 && !slices.ContainsFunc(s.releases, func(r *releaseObject) bool {

@@ -26,7 +26,6 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/admission"
 	core "github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
-	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	explain "github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
@@ -244,12 +243,7 @@ func consoleHandler(d Deps, cache *atomic.Pointer[console.Cache], room why.Room,
 			}
 			return nil
 		},
-		Findings: func() (all []overview.HubFinding) {
-			for _, f := range d.Findings() {
-				all = append(all, overview.HubFinding{Name: f.Name, Message: f.Message, Next: f.Next})
-			}
-			return all
-		},
+		Findings:   d.Findings,
 		HealthPath: HealthPath, Join: d.Join, Simulate: d.Simulate, URL: d.URL, Done: d.Done,
 		History:   d.History,
 		Scheduler: d.scheduler(),

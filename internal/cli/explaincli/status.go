@@ -283,15 +283,15 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 	var releases releasev1alpha1.ReleaseList
 	note("releases", c.List(ctx, &releases))
 	for i := range releases.Items {
-		if row, waits := overview.RowOfRelease(&releases.Items[i]); waits {
-			facts.Releases = append(facts.Releases, row)
+		if item, waits := overview.ItemOfRelease(&releases.Items[i]); waits {
+			facts.Others = append(facts.Others, item)
 		}
 	}
 	var works ocmv1.ManifestWorkList
 	note("manifestworks", c.List(ctx, &works))
 	for i := range works.Items {
 		if item, is := overview.ItemOfManifestWork(&works.Items[i]); is {
-			facts.ManifestWorks = append(facts.ManifestWorks, item)
+			facts.Others = append(facts.Others, item)
 		}
 	}
 	var more int

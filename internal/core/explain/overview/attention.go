@@ -6,11 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
@@ -37,19 +41,15 @@ type Item struct {
 	place    int
 }
 
-// HubFinding is a problem of the hub itself.
-type HubFinding struct{ Name, Message, Next string }
-
 // Facts are what needs attention may be found in. They are read-only.
 type Facts struct {
-	Hub       []HubFinding
+	Hub       []upkeep.Finding
 	Clusters  []*ClusterRow
 	Workloads []*WorkloadRow
 	// Troubled are the workloads with pods that do not run.
 	Troubled []pods.Workload
-	Releases []ReleaseRow
-	// ManifestWorks are the items of those of Open Cluster Management.
-	ManifestWorks []Item
+	// Others are the items of releases, and of ManifestWorks of Open Cluster Management.
+	Others []Item
 }
 
 // ItemOfManifestWork returns what needs attention about a ManifestWork; false if nothing does.
@@ -59,16 +59,13 @@ func ItemOfManifestWork(mw *ocmv1.ManifestWork) (Item, bool) {
 		return Item{}, false
 	}
 	o := Object{Group: ocmv1.GroupVersion.Group, Kind: "ManifestWork", Namespace: mw.Namespace, Name: mw.Name}
-	item := Item{Key: "workload/" + o.String(), Severity: why.Problem, About: "workload", Object: &o,
-		Cluster: mw.Namespace, What: "not applied: " + applied.Message, Next: why.Command(o.Kind, o.Namespace, o.Name)}
-	if !applied.LastTransitionTime.IsZero() {
-		item.Since = applied.LastTransitionTime.Unix()
-	}
-	return item, true
+	return Item{Key: "workload/" + o.String(), Severity: why.Problem, About: "workload", Object: &o,
+		Cluster: mw.Namespace, What: "not applied: " + applied.Message, Next: why.Command(o.Kind, o.Namespace, o.Name),
+		Since: seconds(applied.LastTransitionTime)}, true
 }
 
 // FailoverPaused returns the finding that failover is paused for some of the clusters; false if it is for none.
-func FailoverPaused(clusters []*ClusterRow) (f HubFinding, paused bool) {
+func FailoverPaused(clusters []*ClusterRow) (f upkeep.Finding, paused bool) {
 	var names []string
 	for _, c := range clusters {
 		if c.FailoverPaused != "" {
@@ -80,35 +77,25 @@ func FailoverPaused(clusters []*ClusterRow) (f HubFinding, paused bool) {
 	if len(names) == 0 {
 		return f, false
 	}
-	where := strings.Join(names[:min(3, len(names))], ", ")
-	if len(names) > 3 {
-		where += fmt.Sprintf(" and %d more", len(names)-3)
-	}
-	return HubFinding{Name: "failover", Message: fmt.Sprintf("paused for %s: %s", where, f.Message),
+	return upkeep.Finding{Name: "failover", Message: fmt.Sprintf("paused for %s: %s", text.Names(names, 3), f.Message),
 		Next: "`argosy get failovers` lists the workloads that stay; `argosy why cluster " + names[0] +
 			"` shows why the cluster is lost"}, true
 }
 
-// ReleaseRow is a release that waits for a person.
-type ReleaseRow struct {
-	Object
-	Actor    release.Actor `json:"actor"`
-	Severity why.Severity  `json:"severity"`
-	What     string        `json:"what"`
-	Next     string        `json:"next"`
-	// Since is when it began to wait, in seconds since 1970; 0 if unknown.
-	Since int64 `json:"since,omitempty"`
+// ItemOfRelease returns what needs attention about a release; false if it does not wait for a person.
+func ItemOfRelease(r *releasev1alpha1.Release) (Item, bool) {
+	d := release.DemandOf(r)
+	o := Object{Group: releasev1alpha1.GroupVersion.Group, Kind: "Release", Namespace: r.Namespace, Name: r.Name}
+	return Item{Key: "release/" + o.String(), Severity: d.Severity, About: "release", Object: &o, What: d.What,
+		Next: d.Next, Actor: d.Actor, Since: seconds(d.Since)}, d.Actor != release.NoActor
 }
 
-// RowOfRelease returns the row of a release; false if it does not wait for a person.
-func RowOfRelease(r *releasev1alpha1.Release) (ReleaseRow, bool) {
-	d := release.DemandOf(r)
-	row := ReleaseRow{Object: Object{Group: releasev1alpha1.GroupVersion.Group, Kind: "Release", Namespace: r.Namespace,
-		Name: r.Name}, Actor: d.Actor, Severity: d.Severity, What: d.What, Next: d.Next}
-	if !d.Since.IsZero() {
-		row.Since = d.Since.Unix()
+// seconds returns a time in seconds since 1970; 0 if it is unknown.
+func seconds(t metav1.Time) int64 {
+	if t.IsZero() {
+		return 0
 	}
-	return row, d.Actor != release.NoActor
+	return t.Unix()
 }
 
 // Attention returns what needs attention: problems first, the hub before clusters before releases before
@@ -178,12 +165,7 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 		}
 		items = append(items, item)
 	}
-	for i := range f.Releases {
-		r := &f.Releases[i]
-		items = append(items, Item{Key: "release/" + r.String(), Severity: r.Severity, About: "release", Object: &r.Object,
-			What: r.What, Next: r.Next, Actor: r.Actor, Since: r.Since})
-	}
-	items = append(items, f.ManifestWorks...)
+	items = append(items, f.Others...)
 	// In an outage there are as many items as workloads: ranks are computed once, and only the first items get texts.
 	severities := []why.Severity{why.Problem, why.Attention, why.Waiting}
 	abouts := []string{"hub", "cluster", "release", "workload"}

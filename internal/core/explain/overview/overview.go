@@ -111,8 +111,8 @@ func RowOfCluster(c *clusterv1alpha1.Cluster) ClusterRow {
 	v := Judge(c)
 	row := ClusterRow{Name: c.Name, State: v.State, What: v.What, Next: v.Next, Mode: string(c.Spec.SyncMode),
 		Region: c.Spec.Region, Provider: c.Spec.Provider, Version: c.Status.KubernetesVersion, Taints: Repelling(c)}
-	if v.Condition != nil && !v.Condition.LastTransitionTime.IsZero() {
-		row.Since = v.Condition.LastTransitionTime.Unix()
+	if v.Condition != nil {
+		row.Since = seconds(v.Condition.LastTransitionTime)
 	}
 	if paused := meta.FindStatusCondition(c.Status.Conditions,
 		clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
@@ -205,9 +205,7 @@ func RowOfWorkload(b workv1alpha2.Binding, f state.Facts) WorkloadRow {
 		row.State, row.What = state.AfterRun(dispatch.RunEnd(aggregate.RunEnd(status.Conditions).Reason))
 	case scheduled != nil && scheduled.Status == metav1.ConditionFalse:
 		row.State, row.What = Unplaced, scheduled.Message
-		if !scheduled.LastTransitionTime.IsZero() {
-			row.Since = scheduled.LastTransitionTime.Unix()
-		}
+		row.Since = seconds(scheduled.LastTransitionTime)
 	case len(row.Places) == 0 && scheduled == nil:
 		row.State = state.Progressing
 	case len(row.Places) == 0 && spec.Replicas == 0 && spec.ReplicaRequirements != nil:

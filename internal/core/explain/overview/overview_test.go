@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
@@ -241,7 +242,7 @@ func TestAttentionListsEachFault(t *testing.T) {
 		"a failed override": {row(override), "not applied: WorksWritten: override o: no such path"},
 		"a conflict": {row(deployment(item("a", false, "the object exists and the hub does not manage it", "", ""))),
 			"not applied in a: the object exists and the hub does not manage it"},
-		"a ManifestWork": {overview.Facts{ManifestWorks: faulty}, "not applied: Failed to apply manifest work"},
+		"a ManifestWork": {overview.Facts{Others: faulty}, "not applied: Failed to apply manifest work"},
 	} {
 		items, more := overview.Attention(c.facts, 9)
 		if len(items) != 1 || more > 0 || items[0].What != c.want || items[0].Severity != why.Problem ||
@@ -281,7 +282,7 @@ func TestAttentionListsPausedFailoverOnce(t *testing.T) {
 	}
 	items, _ := overview.Attention(overview.Facts{Clusters: rows}, 9)
 	if len(items) != 1 || items[0].Severity != why.Problem || items[0].Part != "failover" || items[0].Next == "" ||
-		items[0].What != "paused for a, b, c and 1 more: 4 of 5 clusters were lost" {
+		items[0].What != "paused for a, b, c, d: 4 of 5 clusters were lost" {
 		t.Errorf("the items are %+v", items)
 	}
 	if items, _ := overview.Attention(overview.Facts{Clusters: rows[4:]}, 9); len(items) > 0 {
@@ -292,7 +293,7 @@ func TestAttentionListsPausedFailoverOnce(t *testing.T) {
 func TestAttentionHasTheWorstFirst(t *testing.T) {
 	early := metav1.NewTime(noon.Add(-time.Hour))
 	facts := overview.Facts{
-		Hub: []overview.HubFinding{{Name: "store", Message: "it is full", Next: "defragment it"}},
+		Hub: []upkeep.Finding{{Name: "store", Message: "it is full", Next: "defragment it"}},
 		Clusters: []*overview.ClusterRow{
 			new(overview.RowOfCluster(cluster("well", metav1.ConditionTrue))),
 			new(overview.RowOfCluster(cluster("new", ""))),
@@ -351,7 +352,7 @@ func TestReleaseWaitingForApprovalNeedsAttention(t *testing.T) {
 	} {
 		r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseProgressing, Reason: reason,
 			Message: "gate prod", LastTransitionTime: noon}}
-		row, waits := overview.RowOfRelease(r)
+		row, waits := overview.ItemOfRelease(r)
 		if waits != (want != "") {
 			t.Errorf("%s: %t", reason, waits)
 		}
@@ -361,13 +362,13 @@ func TestReleaseWaitingForApprovalNeedsAttention(t *testing.T) {
 		if !waits {
 			continue
 		}
-		items, _ := overview.Attention(overview.Facts{Releases: []overview.ReleaseRow{row}}, 6)
+		items, _ := overview.Attention(overview.Facts{Others: []overview.Item{row}}, 6)
 		if len(items) != 1 || items[0].Severity != want || items[0].About != "release" || items[0].Since != noon.Unix() ||
 			items[0].Next == "" || items[0].What == "" {
 			t.Errorf("%s: %+v", reason, items)
 		}
 	}
-	if _, waits := overview.RowOfRelease(&releasev1alpha1.Release{}); waits {
+	if _, waits := overview.ItemOfRelease(&releasev1alpha1.Release{}); waits {
 		t.Error("a new release waits for a person")
 	}
 }

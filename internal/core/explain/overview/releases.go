@@ -41,15 +41,15 @@ type StageMark struct {
 }
 
 func SummaryOfRelease(r *releasev1alpha1.Release) ReleaseSummary {
-	row, waits := RowOfRelease(r)
-	s := ReleaseSummary{Object: row.Object, Phase: release.PhaseOf(r), Ended: r.Status.Phase.Ended(),
-		Reason: r.Status.Reason, What: row.What, Next: row.Next, Progress: r.Status.Progress, Version: r.ResourceVersion,
+	item, waits := ItemOfRelease(r)
+	s := ReleaseSummary{Object: *item.Object, Phase: release.PhaseOf(r), Ended: r.Status.Phase.Ended(),
+		Reason: r.Status.Reason, What: item.What, Next: item.Next, Progress: r.Status.Progress, Version: r.ResourceVersion,
 		Since: r.CreationTimestamp.Unix()}
 	if r.Status.EndedAt != nil {
 		s.Since = r.Status.EndedAt.Unix()
 	}
 	if waits {
-		s.Severity, s.Since = row.Severity, row.Since
+		s.Severity, s.Since = item.Severity, item.Since
 	}
 	for _, t := range r.Spec.Targets {
 		s.Workloads = append(s.Workloads, t.Ref.Kind+" "+t.Ref.Name)
