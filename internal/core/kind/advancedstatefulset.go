@@ -1,6 +1,7 @@
 package kind
 
-var _ = Register(Kind{GroupKind: groupKind(kruise, "StatefulSet"), Pods: numbered, Replicas: replicas, Counters: ofPods,
+var _ = Register(Kind{GroupKind: groupKind(kruise, "StatefulSet"), Pods: numbered, Replicas: replicas,
+	Counters: ofPods("currentReplicas", "updatedReadyReplicas"),
 	Failures: []Failure{{Type: "FailedCreatePod"}, {Type: "FailedUpdatePod", Updating: true}},
 	Scale:    true, Revisions: true, Pause: pausesRolling, Divides: DividesRolloutAndOrdinals,
 	Rolling:  &Rolling{Numeric: true, UnavailableRoundsDown: true, Unset: int64(1), LimitsScaling: true},

@@ -1,6 +1,7 @@
 package kind
 
-var _ = Register(Kind{GroupKind: groupKind(kruise, "CloneSet"), Replicas: replicas, Counters: ofPods,
+var _ = Register(Kind{GroupKind: groupKind(kruise, "CloneSet"), Replicas: replicas,
+	Counters: ofPods("expectedUpdatedReplicas", "updatedReadyReplicas"),
 	Pods:     Pods{Templates: specTemplate.Templates, Owned: true, Claims: [][]string{{"spec", "volumeClaimTemplates"}}},
 	Failures: []Failure{{Type: "FailedScale"}, {Type: "FailedUpdate", Updating: true}},
 	Scale:    true, Revisions: true, Divides: DividesRolloutAndPods,

@@ -183,14 +183,16 @@ func (c Counters) Present() []string {
 var OfReplicas = Counters{All: "replicas", Updated: "updatedReplicas", Ready: "readyReplicas",
 	Available: "availableReplicas"}
 
-var (
-	// ofPods are those of OpenKruise, which also count updated pods that are available.
-	ofPods = Counters{All: "replicas", Updated: "updatedReplicas", Ready: "readyReplicas",
-		Available: "availableReplicas", UpdatedAvailable: "updatedAvailableReplicas"}
-	// ofDaemons are the counters of DaemonSets.
-	ofDaemons = Counters{All: "desiredNumberScheduled", Updated: "updatedNumberScheduled", Ready: "numberReady",
-		Available: "numberAvailable", Desired: "desiredNumberScheduled", Existing: []string{"currentNumberScheduled"}}
-)
+// ofPods returns the counters of OpenKruise, which also count updated pods that are available.
+func ofPods(others ...string) Counters {
+	c := OfReplicas
+	c.UpdatedAvailable, c.Others = "updatedAvailableReplicas", others
+	return c
+}
+
+// ofDaemons are the counters of DaemonSets.
+var ofDaemons = Counters{All: "desiredNumberScheduled", Updated: "updatedNumberScheduled", Ready: "numberReady",
+	Available: "numberAvailable", Desired: "desiredNumberScheduled", Existing: []string{"currentNumberScheduled"}}
 
 // Failure is a condition with which a controller reports a failure.
 type Failure struct {

@@ -6,6 +6,8 @@
 package builtin
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -30,8 +32,6 @@ func Tier() interpret.Tier {
 		{Group: "policy", Kind: "PodDisruptionBudget"}:          podDisruptionBudget(),
 		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: horizontalPodAutoscaler(),
 		{Group: "multicluster.x-k8s.io", Kind: "ServiceImport"}: serviceImport(),
-		{Group: "apps.kruise.io", Kind: "CloneSet"}:             cloneSet(),
-		{Group: "apps.kruise.io", Kind: "StatefulSet"}:          advancedStatefulSet(),
 		{Group: "apps.kruise.io", Kind: "SidecarSet"}:           sidecarSet(),
 		{Group: "apps.kruise.io", Kind: "UnitedDeployment"}:     unitedDeployment(),
 		{Group: "apps.kruise.io", Kind: "DaemonSet"}:            advancedDaemonSet(),
@@ -61,7 +61,14 @@ func Tier() interpret.Tier {
 		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   webhookConfiguration(),
 		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: webhookConfiguration(),
 	}
+	byFacts := map[schema.GroupKind]func(*kind.Kind) *interpret.Hooks{
+		{Group: "apps.kruise.io", Kind: "CloneSet"}:    cloneSet,
+		{Group: "apps.kruise.io", Kind: "StatefulSet"}: advancedStatefulSet,
+	}
 	for k := range kind.List() {
+		if of := byFacts[k.GroupKind]; of != nil {
+			kinds[k.GroupKind] = of(k)
+		}
 		if hooks := ofFacts(k); hooks != nil && kinds[k.GroupKind] == nil {
 			kinds[k.GroupKind] = hooks
 		}

@@ -10,27 +10,17 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // cloneSet is OpenKruise's CloneSet, v1alpha1 (strategy directly in updateStrategy) and v1beta1 (in rollingUpdate).
 //
 // Revise sets only the replicas. Other shares are divided where all clusters are known.
-func cloneSet() *interpret.Hooks {
-	counters := []string{
-		"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas",
-		"updatedAvailableReplicas", "expectedUpdatedReplicas",
-	}
-	return &interpret.Hooks{
-		Replicas:   replicas,
-		Components: mainComponent,
-		Revise:     revise,
-		Retain:     retainAll(retainReplicas, retainPodsToDelete, retainRollout, retainImmutable(immutableSelector)),
-		Reflect:    reflectWhole,
-		Health:     rollingHealth,
-		Aggregate: counting(settled, counters, reaching("updatedAvailableReplicas"),
-			addRevisions, addCollisions, addConditions, addSelector),
-	}
+func cloneSet(k *kind.Kind) *interpret.Hooks {
+	h := ofFacts(k)
+	h.Retain = retainAll(retainReplicas, retainPodsToDelete, retainRollout, retainImmutable(immutableSelector))
+	return h
 }
 
 // retainPodsToDelete drops the names that the member's controller removed from its list because the pods are gone.
@@ -64,22 +54,11 @@ func retainPodsToDelete(_ context.Context, desired,
 // advancedStatefulSet is OpenKruise's StatefulSet, v1alpha1 and v1beta1, with equal fields here.
 //
 // Revise sets only the replicas. Other shares, including ordinals, are divided where all clusters are known.
-func advancedStatefulSet() *interpret.Hooks {
-	counters := []string{
-		"replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas", "updatedReadyReplicas",
-		"updatedAvailableReplicas",
-	}
-	return &interpret.Hooks{
-		Replicas:   replicas,
-		Components: mainComponent,
-		Revise:     revise,
-		Retain: retainAll(retainReplicas, retainRollout, retainImmutable(immutableSelector,
-			immutableText("spec", "serviceName"), immutableText("spec", "podManagementPolicy"), immutableStorage)),
-		Reflect: reflectWhole,
-		Health:  rollingHealth,
-		Aggregate: counting(settled, counters, reaching("updatedAvailableReplicas"),
-			addRevisions, addCollisions, addConditions, addSelector, addVolumeClaims),
-	}
+func advancedStatefulSet(k *kind.Kind) *interpret.Hooks {
+	h := ofFacts(k, addVolumeClaims)
+	h.Retain = retainAll(retainReplicas, retainRollout, retainImmutable(immutableSelector,
+		immutableText("spec", "serviceName"), immutableText("spec", "podManagementPolicy"), immutableStorage))
+	return h
 }
 
 // addVolumeClaims adds up the claims per claim template over the clusters.

@@ -16,19 +16,24 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// ofFacts returns the hooks of a kind by the facts about it; nil if it counts no updated pods.
-func ofFacts(k *kind.Kind) *interpret.Hooks {
+// ofFacts returns the hooks of a kind by the facts about it; nil if it counts no updated pods. more are further fields
+// of its status.
+func ofFacts(k *kind.Kind, more ...addition) *interpret.Hooks {
 	c := k.Counters
 	if c.Updated == "" {
 		return nil
+	}
+	done := reaching(c.Updated, c.Available)
+	if c.UpdatedAvailable != "" {
+		done = reaching(c.UpdatedAvailable)
 	}
 	counters := slices.Concat([]string{c.All, c.Ready, c.Available, c.Updated, c.UpdatedAvailable, c.Desired}, c.Existing,
 		c.Others)
 	slices.Sort(counters)
 	counters = slices.DeleteFunc(slices.Compact(counters), func(name string) bool { return name == "" })
 	h := &interpret.Hooks{Retain: retainRollout, Reflect: reflectWhole, Health: rollingHealth,
-		Aggregate: counting(settled, counters, reaching(c.Updated, c.Available), addRevisions, addCollisions, addConditions,
-			addSelector)}
+		Aggregate: counting(settled, counters, done,
+			append(more, addRevisions, addCollisions, addConditions, addSelector)...)}
 	if k.Replicas != nil {
 		h.Replicas, h.Components, h.Revise = replicas, mainComponent, revise
 		h.Retain = retainAll(retainReplicas, retainRollout)
