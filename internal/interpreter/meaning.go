@@ -3,6 +3,8 @@ package interpreter
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -69,43 +71,21 @@ func (m meaning) changed(next meaning) (concerns Concerns, ok bool) {
 	kinds := map[schema.GroupKind]bool{}
 	for _, all := range []map[schema.GroupKind]map[string]digest{m.kinds, next.kinds} {
 		for kind := range all {
-			if !equalDigests(m.kinds[kind], next.kinds[kind]) {
+			if !maps.Equal(m.kinds[kind], next.kinds[kind]) {
 				kinds[kind] = true
 			}
 		}
 	}
 	var configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration
-	for name, was := range m.hooks {
-		if next.hooks[name].digest != was.digest {
-			configurations = append(configurations, was.configuration)
-		}
-	}
-	for name, is := range next.hooks {
-		if m.hooks[name].digest != is.digest {
-			configurations = append(configurations, is.configuration)
+	for _, sides := range [][2]meaning{{m, next}, {next, m}} {
+		for name, of := range sides[0].hooks {
+			if sides[1].hooks[name].digest != of.digest {
+				configurations = append(configurations, of.configuration)
+			}
 		}
 	}
 	return func(kind schema.GroupKind) bool {
-		if kinds[kind] {
-			return true
-		}
-		for _, c := range configurations {
-			if webhook.Concerns(c, kind) {
-				return true
-			}
-		}
-		return false
+		return kinds[kind] || slices.ContainsFunc(configurations,
+			func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) bool { return webhook.Concerns(c, kind) })
 	}, !m.made || len(kinds)+len(configurations) > 0
-}
-
-func equalDigests(a, b map[string]digest) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, d := range a {
-		if other, ok := b[name]; !ok || other != d {
-			return false
-		}
-	}
-	return true
 }

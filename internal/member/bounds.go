@@ -141,12 +141,9 @@ func (m *Member) exceeds(subject string, err error) { m.excesses.set(subject, er
 
 // meter is a transport that fails at once while the member does not respond, and stops reading a response at the limit.
 type meter struct {
-	next http.RoundTripper
-	m    *Member
+	wrapping
+	m *Member
 }
-
-// WrappedRoundTripper implements net.RoundTripperWrapper.
-func (t meter) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.m.reach.send(t.next, req)

@@ -92,7 +92,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 		config.Dial = m.o.Dial
 	}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return Bearer(tenant{meter{rt, m}, m.mayWrite}, &m.token)
+		return Bearer(tenant{wrapping{meter{wrapping{rt}, m}}, m.mayWrite}, &m.token)
 	})
 	// API server warnings are for the author of a template, who does not read our log.
 	config.WarningHandler = rest.NoWarnings{}
@@ -101,7 +101,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	if err != nil {
 		return err
 	}
-	limited := &http.Client{Transport: bounded{next: unlimited.Transport, timeout: m.o.Timeout}}
+	limited := &http.Client{Transport: bounded{wrapping: wrapping{unlimited.Transport}, timeout: m.o.Timeout}}
 	c := &connection{identity: identity, config: config, http: limited}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, limited); err != nil {
 		return err
@@ -130,11 +130,11 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 
 // Bearer returns a transport that adds the current token, if any, to requests. A new token needs no new connection.
 func Bearer(next http.RoundTripper, token *atomic.Pointer[string]) http.RoundTripper {
-	return bearer{next, token}
+	return bearer{wrapping{next}, token}
 }
 
 type bearer struct {
-	next  http.RoundTripper
+	wrapping
 	token *atomic.Pointer[string]
 }
 
@@ -145,9 +145,6 @@ func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return b.next.RoundTrip(req)
 }
-
-// WrappedRoundTripper implements net.RoundTripperWrapper.
-func (b bearer) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 // Client speaks to the member in whatever kinds it serves.
 func (m *Member) Client() dynamic.Interface { return m.conn().dynamic }

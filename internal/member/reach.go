@@ -187,7 +187,7 @@ func root(err error) error {
 // bounded is the transport that ends each request after the timeout, including its response body. The Timeout of
 // http.Client would hide the cause. A redirect is an error.
 type bounded struct {
-	next    http.RoundTripper
+	wrapping
 	timeout time.Duration
 	// limit bounds a response body in bytes; 0 means no limit.
 	limit int64
@@ -207,8 +207,11 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// wrapping is a transport that sends its requests with another one.
+type wrapping struct{ next http.RoundTripper }
+
 // WrappedRoundTripper implements net.RoundTripperWrapper.
-func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
+func (w wrapping) WrappedRoundTripper() http.RoundTripper { return w.next }
 
 // endingBody releases the request's timer with the answer.
 type endingBody struct {
@@ -219,4 +222,26 @@ type endingBody struct {
 func (b *endingBody) Close() error {
 	defer b.cancel()
 	return b.ReadCloser.Close()
+}
+
+// refuseRedirect turns a member's redirect into an error. A client that followed it would send its request, with the
+// credentials, to an address that the member chooses.
+func refuseRedirect(resp *http.Response, err error) (*http.Response, error) {
+	if err == nil && Redirects(resp) {
+		_ = resp.Body.Close()
+		return nil, RedirectError(resp)
+	}
+	return resp, err
+}
+
+// Redirects reports whether a response redirects the client. 304 Not Modified does not.
+func Redirects(resp *http.Response) bool {
+	return resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.StatusCode != http.StatusNotModified
+}
+
+// RedirectError describes a redirect that is not followed.
+func RedirectError(resp *http.Response) error {
+	const most = 200 // a member may send 1 MiB, and this becomes a condition
+	to := resp.Header.Get("Location")
+	return fmt.Errorf("it responded with %d, a redirect to %q, which is not followed: API servers do not send redirects; check that spec.apiEndpoint is the address of an API server", resp.StatusCode, to[:min(len(to), most)])
 }

@@ -11,9 +11,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -246,7 +249,7 @@ func Guest(config *rest.Config, timeout time.Duration, cluster string,
 	config.UserAgent, config.WarningHandler = Manager, rest.NoWarnings{}
 	config.QPS = -1 // the rate is limited by the callers' work
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return tenant{bounded{next: rt, timeout: timeout, limit: guestAnswerLimit}, g.mayWrite}
+		return tenant{wrapping{bounded{wrapping{rt}, timeout, guestAnswerLimit}}, g.mayWrite}
 	})
 	var err error
 	g.client, err = dynamic.NewForConfig(config)
@@ -302,7 +305,7 @@ func Identity(ctx context.Context, hub client.Reader) (string, error) {
 
 // tenant is a transport that rejects writes unless this hub manages the member. All writes of the hub use it.
 type tenant struct {
-	next     http.RoundTripper
+	wrapping
 	mayWrite func(context.Context) error
 }
 
@@ -319,5 +322,22 @@ func (t tenant) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper implements net.RoundTripperWrapper.
-func (t tenant) WrappedRoundTripper() http.RoundTripper { return t.next }
+// ClusterID returns the cluster's own property if it has one, otherwise the UID of its namespace kube-system.
+func ClusterID(ctx context.Context, c client.Reader) (string, error) {
+	property := &unstructured.Unstructured{}
+	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1",
+		Kind: "ClusterProperty"})
+	err := c.Get(ctx, types.NamespacedName{Name: "cluster.clusterset.k8s.io"}, property)
+	if err == nil {
+		if id, _, _ := unstructured.NestedString(property.Object, "spec", "value"); id != "" {
+			return id, nil
+		}
+	} else if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		return "", err
+	}
+	system := &corev1.Namespace{}
+	if err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, system); err != nil {
+		return "", err
+	}
+	return string(system.UID), nil
+}

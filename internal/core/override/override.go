@@ -265,3 +265,30 @@ func (r run) record(overrider string, index int, err error) error {
 type nothing string
 
 func (n nothing) Error() string { return string(n) }
+
+// spoken converts m to the version whose paths p uses, which is the version in its selectors. It returns m itself if
+// they name m's version, several versions or none, or if the kind cannot be converted.
+func spoken(m *unstructured.Unstructured, p policyv1alpha1.Override) (*unstructured.Unstructured, error) {
+	kind := match.GroupKind(m.GetAPIVersion(), m.GetKind())
+	if !kruise.Converts(kind) {
+		return m, nil
+	}
+	version := ""
+	for _, s := range p.OverrideSpec().ResourceSelectors {
+		switch {
+		case match.GroupKind(s.APIVersion, s.Kind) != kind || s.APIVersion == version:
+		case s.APIVersion == m.GetAPIVersion() || version != "":
+			return m, nil
+		default:
+			version = s.APIVersion
+		}
+	}
+	if version == "" {
+		return m, nil
+	}
+	in, err := kruise.Convert(m, version)
+	if err != nil {
+		return nil, fmt.Errorf("%s speaks of %s: %w", describe(p), version, err)
+	}
+	return in, nil
+}

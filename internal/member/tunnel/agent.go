@@ -207,10 +207,10 @@ func (f *flushed) Write(p []byte) (int, error) {
 type streamConn struct{ io.ReadWriteCloser }
 
 // LocalAddr implements net.Conn.
-func (streamConn) LocalAddr() net.Addr { return address{} }
+func (streamConn) LocalAddr() net.Addr { return address }
 
 // RemoteAddr implements net.Conn.
-func (streamConn) RemoteAddr() net.Addr { return address{} }
+func (streamConn) RemoteAddr() net.Addr { return address }
 
 // SetDeadline implements net.Conn.
 func (streamConn) SetDeadline(time.Time) error { return nil }
@@ -221,13 +221,8 @@ func (streamConn) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline implements net.Conn.
 func (streamConn) SetWriteDeadline(time.Time) error { return nil }
 
-type address struct{}
-
-// Network implements net.Addr.
-func (address) Network() string { return "tunnel" }
-
-// String implements net.Addr.
-func (address) String() string { return "tunnel" }
+// address is the address of both ends of a stream, and of the listeners.
+var address = &net.UnixAddr{Name: "tunnel", Net: "tunnel"}
 
 // connListener is a net.Listener that returns the connections that are passed to offer.
 type connListener struct {
@@ -267,7 +262,7 @@ func (l *connListener) Close() error {
 }
 
 // Addr implements net.Listener.
-func (l *connListener) Addr() net.Addr { return address{} }
+func (l *connListener) Addr() net.Addr { return address }
 
 // newHandler returns a proxy to the API server of a member, with the credentials of the configuration. It passes the
 // impersonation headers of requests on.

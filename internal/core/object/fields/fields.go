@@ -150,7 +150,9 @@ func PutAnnotation(obj metav1.Object, key, value string) {
 		SetAnnotation(obj, key, value)
 	} else if _, has := obj.GetAnnotations()[key]; has {
 		annotations := maps.Clone(obj.GetAnnotations())
-		delete(annotations, key)
+		if delete(annotations, key); len(annotations) == 0 {
+			annotations = nil
+		}
 		obj.SetAnnotations(annotations)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // Rounding is how a percentage of something becomes a whole number.
@@ -114,4 +116,25 @@ func KeptOld(partition any, total int64, r Rounding) (int64, error) {
 		n--
 	}
 	return min(n, total), nil
+}
+
+// The short names by which this package reads objects.
+var (
+	field  = fields.Value
+	whole  = fields.Whole
+	number = fields.Number
+	text   = fields.Text
+	object = fields.Object
+	list   = fields.List
+
+	objects = fields.Objects
+	texts   = fields.Texts
+)
+
+// sumOf adds up fields.
+func sumOf(status map[string]any, names []string) (total int64) {
+	for _, name := range names {
+		total += number(status, name)
+	}
+	return total
 }

@@ -127,18 +127,10 @@ func (o options) leavesToMember(members int) bool {
 // sorted returns the clusters in the order in which ties are broken and clusters follow each other: as given by the
 // template, then as they are.
 func (o options) sorted(clusters []string) []string {
-	out := make([]string, 0, len(clusters))
-	for _, name := range o.clusters {
-		if slices.Contains(clusters, name) && !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	for _, name := range clusters {
-		if !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
+	first := slices.DeleteFunc(slices.Clone(o.clusters), func(name string) bool {
+		return !slices.Contains(clusters, name)
+	})
+	return withoutRepeats(append(first, clusters...))
 }
 
 // RoutedTo returns the clusters that alone get the template of a binding with these annotations; ok is false where all

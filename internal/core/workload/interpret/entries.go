@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
@@ -31,19 +32,11 @@ func NoteEntries(manifest *unstructured.Unstructured) {
 			sent[list] = append(sent[list], fields.Text(entry, "name"))
 		}
 	}
-	notes := manifest.GetAnnotations()
-	delete(notes, wellknown.SentEntriesAnnotation) // the template's annotation does not count
+	value := "" // the template's annotation does not count
 	if len(sent) > 0 {
-		if notes == nil {
-			notes = map[string]string{}
-		}
-		notes[wellknown.SentEntriesAnnotation] = text.JSON(sent)
+		value = text.JSON(sent)
 	}
-	if len(notes) == 0 {
-		unstructured.RemoveNestedField(manifest.Object, "metadata", "annotations")
-		return
-	}
-	manifest.SetAnnotations(notes)
+	fields.PutAnnotation(manifest, wellknown.SentEntriesAnnotation, value)
 }
 
 // sentEntries reads the annotation. recorded is false if it is missing or invalid.
@@ -94,4 +87,16 @@ func RetainEntries(desired, observed *unstructured.Unstructured) *unstructured.U
 		}
 	}
 	return retained
+}
+
+// NoteSuspension sets the annotation on a manifest in place, if it is suspended.
+func NoteSuspension(manifest *unstructured.Unstructured) {
+	if !kind.Facts(manifest).StatusIsShared {
+		return
+	}
+	value := ""
+	if fields.Yes(manifest.Object, "spec", "suspend") {
+		value = "true"
+	}
+	fields.PutAnnotation(manifest, wellknown.TemplateSuspendsAnnotation, value)
 }

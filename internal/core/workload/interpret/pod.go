@@ -3,6 +3,7 @@ package interpret
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -80,12 +81,8 @@ func requestLimits(containers []corev1.Container) []corev1.Container {
 	for i := range out {
 		r := &out[i].Resources
 		requests := corev1.ResourceList{}
-		for name, quantity := range r.Limits {
-			requests[name] = quantity
-		}
-		for name, quantity := range r.Requests {
-			requests[name] = quantity
-		}
+		maps.Copy(requests, r.Limits)
+		maps.Copy(requests, r.Requests)
 		r.Requests = requests
 	}
 	return out

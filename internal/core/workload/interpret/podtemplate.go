@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
@@ -162,4 +163,33 @@ func walk(v any, prefix, rest []string, visit func(at []string, v any)) {
 	if m, ok := v.(map[string]any); ok {
 		walk(m[rest[0]], step(rest[0]), rest[1:], visit)
 	}
+}
+
+// Requirements returns the requirements of a pod of obj's first pod template; nil if there is none. An unknown kind has
+// one if there are containers at .spec.template; then nothing is an error.
+func Requirements(obj *unstructured.Unstructured) (*workv1alpha2.ReplicaRequirements, error) {
+	path, known := FirstPodTemplate(obj)
+	if path == nil {
+		return nil, nil
+	}
+	t, err := PodTemplate(obj, path)
+	switch {
+	case err == nil:
+		return PodRequirements(t, obj.GetNamespace()), nil
+	case known:
+		return nil, err
+	}
+	return nil, nil
+}
+
+// FirstPodTemplate returns the path of obj's first pod template; nil if there is none. known is false for the guess
+// .spec.template of an unknown kind, which has containers there.
+func FirstPodTemplate(obj *unstructured.Unstructured) (path []string, known bool) {
+	if paths := PodTemplates(obj); len(paths) > 0 {
+		return append([]string{}, paths[0]...), true // that of a Pod is empty, and not nil
+	}
+	if fields.List(obj.Object, "spec", "template", "spec", "containers") == nil {
+		return nil, false
+	}
+	return []string{"spec", "template"}, false
 }

@@ -4,15 +4,20 @@ package tiers
 
 import (
 	"slices"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/shipped"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
 // The names of the tiers.
@@ -70,4 +75,31 @@ func Explain(kind schema.GroupVersionKind, customizations []*configv1alpha1.Reso
 	}
 	return interpret.Explain(kind, Sources(customization.New(customizations, o),
 		webhook.New(configurations, webhook.Options{Convert: o.Convert})))
+}
+
+var known = sync.OnceValues(schemas.Builtin)
+
+// Schema returns the built-in schema of a kind; nil if unknown.
+func Schema(kind schema.GroupVersionKind) *script.Schema {
+	all, err := known()
+	if err != nil {
+		return nil // the tests of schemas check the embedded files
+	}
+	return script.SchemaOf(all.Get(kind))
+}
+
+// Convert converts obj, or a status without a version, to another version of its kind; nil if unsupported.
+func Convert(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+	kind := obj.GroupVersionKind()
+	if !kruise.Converts(kind.GroupKind()) {
+		return nil, nil
+	}
+	if kind.Version == "" {
+		kind.Version = version
+		status, _ := obj.Object["status"].(map[string]any)
+		out := &unstructured.Unstructured{Object: map[string]any{"status": kruise.Status(kind, status)}}
+		out.SetGroupVersionKind(kind)
+		return out, nil
+	}
+	return kruise.Convert(obj, schema.GroupVersion{Group: kind.Group, Version: version}.String())
 }
