@@ -225,6 +225,33 @@ func TestCheckFailsForScriptsThatNeverWork(t *testing.T) {
 	}
 }
 
+// The samples cannot have the fields that a schema does not name.
+func TestCheckDoesNotFailForFieldsThatASchemaLeavesOpen(t *testing.T) {
+	const open = "x-kubernetes-preserve-unknown-fields: true"
+	for spec, want := range map[string]string{
+		"{type: object, properties: {size: {type: object, properties: {n: {type: string}}}}}": "FAIL",
+		"{type: object, " + open + "}":                                     "PASS",
+		"{type: object, properties: {size: {type: object, " + open + "}}}": "PASS",
+	} {
+		given := map[string]string{"crd.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    schema: {openAPIV3Schema: {type: object, required: [spec], properties: {metadata: {type: object}, spec: ` + spec + `}}}
+`, "ric.yaml": customizationOf("example.org/v1", "Widget", "replicaResource",
+			"function GetReplicas(obj) return obj.spec.size.n.m end")}
+		out, _, err := run(t, noHub{}, given, "-f", "ric.yaml", "-f", "crd.yaml", "--check")
+		if (err != nil) != (want == "FAIL") || strings.Count(out, " "+want) != 1 {
+			t.Errorf("%s: error %v, want %s:\n%s", spec, err, want, out)
+		}
+	}
+}
+
 func TestCheckWarnsOfFoldedScripts(t *testing.T) {
 	ric := customizationOf("apps/v1", "Deployment", "healthInterpretation",
 		"function InterpretHealth(o) return o.metadata.generation == (o.status or {}).observedGeneration end")
