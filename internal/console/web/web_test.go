@@ -335,7 +335,7 @@ func TestPlaceholdersStayWithinTheirSentence(t *testing.T) {
 		"to take the member's object over, set conflictResolution: Overwrite in PropagationPolicy shop/web or annotate the template a: b": "要接管成员集群中的对象，请在 PropagationPolicy shop/web 中设置 " +
 			"conflictResolution: Overwrite，或为模板添加注解 a: b",
 		"nothing new is sent: WorksWritten: no room":                     "没有发送新内容：WorksWritten: no room",
-		"correct what the message names, in the template or an override": "在模板或差异化配置中解决消息中指出的问题",
+		"do what the message says; a value that it names is in the template or in an override": "按照消息的说明处理；消息中指出的值位于模板或差异化配置中",
 		"m1: nothing new is sent: no room":                               "m1：没有发送新内容：no room",
 		"change the template or an override: the message has the reason": "修改模板或差异化配置：消息中有原因",
 		"not created yet: 1 pod":                                         "尚未创建：1 个 Pod",

@@ -122,7 +122,7 @@ func (e *explanation) explainBinding() {
 		if aggregate.IsUnwritten(c) {
 			if !e.showsUnwritten(b, c) {
 				e.find(Problem, "", fmt.Sprintf("nothing new is sent: %s: %s", c.Type, c.Message),
-					"correct what the message names, in the template or an override")
+					"do what the message says; a value that it names is in the template or in an override")
 			}
 			continue
 		}
