@@ -123,6 +123,8 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 		{&policyv1alpha1.ClusterOverridePolicy{}, `spec{` + overrideShape + `}`},
 		{&policyv1alpha1.ClusterTaintPolicy{}, `spec{targetClusters{` + affinityShape + `}
 			addOnConditions{conditionType operator statusValues} removeOnConditions{conditionType operator statusValues} taints{key effect value}}`},
+		{&policyv1alpha1.FederatedResourceQuota{}, `spec{overall staticAssignments{clusterName hard}}
+			status{overall overallUsed aggregatedStatus{clusterName hard used}}`},
 		{&clusterv1alpha1.Cluster{}, `spec{` + clusterSpecShape + `} status{` + clusterStatusShape + `}`},
 		{&workv1alpha2.ResourceBinding{}, `spec{` + bindingShape + `} status{` + bindingStatusShape + `}`},
 		{&workv1alpha2.ClusterResourceBinding{}, `spec{` + bindingShape + `} status{` + bindingStatusShape + `}`},

@@ -33,6 +33,8 @@ var served = map[string]struct {
 		[]string{"v1alpha1"}, false, ""},
 	"clustertaintpolicies.policy.karmada.io": {"ClusterTaintPolicy", "Cluster", "", "karmada-io", []string{"v1alpha1"},
 		false, ""},
+	"federatedresourcequotas.policy.karmada.io": {"FederatedResourceQuota", "Namespaced", "", "karmada-io",
+		[]string{"v1alpha1"}, true, "OVERALL OVERALL_USED"},
 	"resourcebindings.work.karmada.io": {"ResourceBinding", "Namespaced", "rb", "karmada-io",
 		[]string{"v1alpha2", "v1alpha1"}, true,
 		"SCHEDULED FULLYAPPLIED AGE"},

@@ -54,6 +54,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/namespace"
 	"github.com/argosy-io/argosy/internal/controller/ocm"
 	"github.com/argosy-io/argosy/internal/controller/propagate"
+	"github.com/argosy-io/argosy/internal/controller/quota"
 	"github.com/argosy-io/argosy/internal/controller/rebalance"
 	"github.com/argosy-io/argosy/internal/controller/release"
 	"github.com/argosy-io/argosy/internal/controller/schedule"
@@ -120,6 +121,8 @@ type Options struct {
 	Autoscaling Autoscaling
 	// Grants are the users who may act in members as themselves.
 	Grants acting.Source
+	// QuotasOff counts FederatedResourceQuotas and refuses nothing.
+	QuotasOff bool
 	// ForbidOverwrite treats users' requests to overwrite objects in members as abort.
 	ForbidOverwrite bool
 	// Turn identifies this run of the controllers to members.
@@ -184,6 +187,11 @@ func Run(ctx context.Context, o Options) error {
 	self, err := identity(ctx, mgr.GetAPIReader(), o.Turn)
 	if err != nil {
 		return err
+	}
+	if !o.QuotasOff {
+		if mgr, err = quota.Enforce(ctx, mgr); err != nil {
+			return err
+		}
 	}
 	if err := setup(ctx, commit.WithSuccessEvents(mgr, o.Successes), self, o); err != nil {
 		return err
@@ -363,6 +371,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Templates: templates, Name: o.Scheduler.Name,
 				Concurrency: o.Concurrency, LastReported: o.LastReported})
 		}},
+		{"quota", func() error { return quota.Setup(ctx, mgr) }},
 		{"rebalance", func() error { return rebalance.Setup(ctx, mgr, rebalance.Options{}) }},
 		{"deschedule", func() error {
 			if o.Descheduling == nil {

@@ -75,6 +75,8 @@ type Config struct {
 	// ForbidOverwrite treats Overwrite as Abort, in the annotation work.karmada.io/conflict-resolution of templates and in
 	// conflictResolution of PropagationPolicies. The label argosy.io/forbid-overwrite does the same for one namespace.
 	ForbidOverwrite bool `json:"forbidOverwrite,omitempty"`
+	// EnforceFederatedQuotas refuses placements that exceed a FederatedResourceQuota.
+	EnforceFederatedQuotas bool `json:"enforceFederatedQuotas"`
 	// SuccessEvents selects the success events that are recorded: default, all or none. Each event is a write.
 	SuccessEvents string `json:"successEvents"`
 	// KubeconfigOut is an additional file to merge the admin kubeconfig into.
@@ -333,9 +335,9 @@ func DefaultConfig() Config {
 			CPUInitializationPeriod: metav1.Duration{Duration: 5 * time.Minute},
 			InitialReadinessDelay:   metav1.Duration{Duration: 30 * time.Second},
 		},
-		SuccessEvents: string(commit.SuccessEventsDefault),
-		History:       HistoryConfig{Mode: HistoryAuto},
-		Log:           LogConfig{Format: "text"},
+		SuccessEvents: string(commit.SuccessEventsDefault), EnforceFederatedQuotas: true,
+		History: HistoryConfig{Mode: HistoryAuto},
+		Log:     LogConfig{Format: "text"},
 	}
 }
 
@@ -455,6 +457,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&e.KeyFile, "scheduler-estimator-key-file", e.KeyFile, "private key for that certificate")
 	fs.BoolVar(&e.InsecureSkipVerify, "insecure-skip-estimator-verify", e.InsecureSkipVerify,
 		"encrypt connections to estimators without verifying their certificates")
+	fs.BoolVar(&c.EnforceFederatedQuotas, "enforce-federated-quotas", c.EnforceFederatedQuotas,
+		"refuse placements of workloads that exceed a FederatedResourceQuota of their namespace; false only counts")
 	fs.BoolVar(&c.ForbidOverwrite, "forbid-overwrite", c.ForbidOverwrite,
 		"do not let users take over objects in members that the hub does not manage: only ClusterPropagationPolicies may set Overwrite; in templates and PropagationPolicies it is treated as Abort")
 	c.History.bindFlags(fs)

@@ -24,6 +24,7 @@ import (
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
@@ -289,7 +290,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		return f, err
 	}
 
-	// 5. Its autoscaler and its releases.
+	// 5. Its autoscaler, its releases and its quotas.
 	if namespace != "" {
 		var scalers autoscalingv1alpha1.FederatedHPAList
 		if err := may.List(ctx, &scalers, client.InNamespace(namespace)); err != nil {
@@ -299,7 +300,11 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		if err := may.List(ctx, &releases, client.InNamespace(namespace)); err != nil {
 			return f, fmt.Errorf("list releases: %w", err)
 		}
-		f.Scalers, f.Releases = scalers.Items, releases.Items
+		var quotas policyv1alpha1.FederatedResourceQuotaList
+		if err := may.List(ctx, &quotas, client.InNamespace(namespace)); err != nil {
+			return f, fmt.Errorf("list FederatedResourceQuotas: %w", err)
+		}
+		f.Scalers, f.Releases, f.Quotas = scalers.Items, releases.Items, quotas.Items
 	}
 
 	// 6. Events.

@@ -576,6 +576,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"policy.karmada.io/v1alpha1 overridepolicies":           "OverridePolicy true [op] [karmada-io]",
 		"policy.karmada.io/v1alpha1 clusteroverridepolicies":    "ClusterOverridePolicy false [cop] [karmada-io]",
 		"policy.karmada.io/v1alpha1 clustertaintpolicies":       "ClusterTaintPolicy false [] [karmada-io]",
+		"policy.karmada.io/v1alpha1 federatedresourcequotas":    "FederatedResourceQuota true [] [karmada-io]",
 		"work.karmada.io/v1alpha2 resourcebindings":             "ResourceBinding true [rb] [karmada-io]",
 		"work.karmada.io/v1alpha2 clusterresourcebindings":      "ClusterResourceBinding false [crb] [karmada-io]",
 		"work.karmada.io/v1alpha1 resourcebindings":             "ResourceBinding true [rb] [karmada-io]",

@@ -21,6 +21,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&OverridePolicy{}, &OverridePolicyList{},
 		&ClusterOverridePolicy{}, &ClusterOverridePolicyList{},
 		&ClusterTaintPolicy{}, &ClusterTaintPolicyList{},
+		&FederatedResourceQuota{}, &FederatedResourceQuotaList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

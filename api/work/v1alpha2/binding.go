@@ -349,6 +349,9 @@ const (
 	ReasonNoClusterFit = "NoClusterFit"
 	// ReasonUnschedulable: the clusters lack capacity. The scheduler retries when that changes.
 	ReasonUnschedulable = "Unschedulable"
+	// ReasonQuotaExceeded: a FederatedResourceQuota of the namespace does not permit the placement, which stays as it was.
+	// The scheduler retries when the quota permits more.
+	ReasonQuotaExceeded = "QuotaExceeded"
 )
 
 // Reasons of FullyApplied.

@@ -148,6 +148,10 @@ const (
 	EventSyncWorkSucceed = "SyncWorkSucceed"
 	// EventAggregateStatusSucceed: the status was aggregated.
 	EventAggregateStatusSucceed = "AggregateStatusSucceed"
+	// EventCollectOverallStatusSucceed: the usage of the namespace was counted.
+	//
+	//reference:event Normal, all on FederatedResourceQuota
+	EventCollectOverallStatusSucceed = "CollectOverallStatusSucceed"
 )
 
 // Warnings about a Work.

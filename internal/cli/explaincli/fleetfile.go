@@ -79,6 +79,7 @@ var steering = []schema.GroupKind{
 	{Group: "policy.karmada.io", Kind: "PropagationPolicy"},
 	{Group: "policy.karmada.io", Kind: "ClusterPropagationPolicy"},
 	{Group: "policy.karmada.io", Kind: "OverridePolicy"}, {Group: "policy.karmada.io", Kind: "ClusterOverridePolicy"},
+	{Group: "policy.karmada.io", Kind: "FederatedResourceQuota"},
 	{Group: "work.karmada.io", Kind: "ResourceBinding"}, {Group: "work.karmada.io", Kind: "ClusterResourceBinding"},
 	{Group: "config.karmada.io", Kind: "ResourceInterpreterCustomization"},
 	{Group: "config.karmada.io", Kind: "ResourceInterpreterWebhookConfiguration"},

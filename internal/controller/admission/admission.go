@@ -32,6 +32,8 @@ type Plugin struct {
 type Options struct {
 	// ForbidOverwrite rejects requests of users to overwrite objects in members that the hub does not manage.
 	ForbidOverwrite bool
+	// QuotasOff enforces no FederatedResourceQuota.
+	QuotasOff bool
 	// NoExecuteTaintPolicies permits ClusterTaintPolicies with NoExecute taints.
 	NoExecuteTaintPolicies bool
 	// Tolerations are added to policies that do not set how long to tolerate clusters that are not ready or unreachable;

@@ -47,7 +47,10 @@ func (o *objects) validateBinding(ctx context.Context, r request) error {
 	if err := validateBindingContent(r); err != nil {
 		return err
 	}
-	return o.authorizeBinding(ctx, r)
+	if err := o.authorizeBinding(ctx, r); err != nil {
+		return err
+	}
+	return o.refuseOverQuota(ctx, r)
 }
 
 func validateBindingContent(r request) error {

@@ -138,6 +138,7 @@ func newObjects(index *index, options Options) *objects {
 		policyv1alpha1.Resource("overridepolicies"):           override,
 		policyv1alpha1.Resource("clusteroverridepolicies"):    override,
 		policyv1alpha1.Resource("clustertaintpolicies"):       {nil, typed(o.validateClusterTaintPolicy)},
+		policyv1alpha1.Resource("federatedresourcequotas"):    {nil, typed(o.validateFederatedResourceQuota)},
 		appsv1alpha1.Resource("workloadrebalancers"):          {nil, ifChanged(typed(o.validateRebalancer))},
 		autoscalingv1alpha1.Resource("federatedhpas"): {
 			withDefaults(func(_ request, f *autoscalingv1alpha1.FederatedHPA) { validate.DefaultFederatedHPA(f) }),
@@ -237,6 +238,7 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 	if err := o.refuseVersionChange(ctx, a, interfaces); err != nil {
 		return err
 	}
+	o.adviseQuota(ctx, a, interfaces)
 	if r, ok := native(a, interfaces); ok {
 		o.adviseMissing(ctx, r)
 		return nil

@@ -22,9 +22,12 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/admission/quota"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
@@ -34,13 +37,19 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
+// quotaRetry is the delay before a template whose binding a quota refuses is tried again.
+const quotaRetry = 30 * time.Second
+
 // takenRetry is the delay before a template checks for a free name again while other bindings have all of its names.
 const takenRetry = time.Minute
 
 // reconcileTemplate writes the claim and the binding of one template.
 func (r *reconciler) reconcileTemplate(ctx context.Context, k key) (reconcile.Result, error) {
 	err := r.propagate(ctx, k)
+	var exceeded *quota.ExceededError
 	switch {
+	case errors.As(err, &exceeded):
+		return reconcile.Result{RequeueAfter: quotaRetry}, nil
 	case commit.Stale(err) || apierrors.IsNotFound(err) || errors.Is(err, errSidecarsUnread):
 		return reconcile.Result{RequeueAfter: commit.SlowRetry}, nil
 	case errors.Is(err, propagate.ErrTerminating):
@@ -219,8 +228,7 @@ func (r *reconciler) write(
 			return false, err
 		}
 		want.SetName(name)
-		want = r.complete(ctx, template, want)
-		if err := commit.Create(ctx, r.client, want); err != nil {
+		if err := r.create(ctx, template, want); err != nil {
 			return false, fails(err)
 		}
 		wrote = true
@@ -232,7 +240,7 @@ func (r *reconciler) write(
 			return false, err
 		}
 		if wrote, err = commit.Update(ctx, r.client, existing, want); err != nil {
-			return false, fails(err)
+			return false, cmp.Or(r.markRefused(ctx, template, existing, err), fails(err))
 		}
 	}
 	if err := r.unclaim(ctx, d); err != nil {
@@ -244,13 +252,34 @@ func (r *reconciler) write(
 	return wrote, nil
 }
 
-// complete adds to a new binding what would each need another write later: its clusters and, if these are known, its
-// dependencies and companions.
+// markRefused has clusters keep their pods if err is that a quota refused the template.
+func (r *reconciler) markRefused(ctx context.Context, template *unstructured.Unstructured,
+	existing workv1alpha2.Binding, err error) error {
+	if exceeded := (*quota.ExceededError)(nil); !errors.As(err, &exceeded) {
+		return nil
+	}
+	marked := existing.DeepCopyObject().(workv1alpha2.Binding)
+	fields.PutAnnotation(marked, wellknown.QuotaRefusedAnnotation, propagate.Digest(template))
+	_, err = commit.Update(ctx, r.client, existing, marked)
+	return err
+}
+
+// create creates a binding with its clusters. If a quota does not permit that, it has none: the scheduler reports why.
+func (r *reconciler) create(ctx context.Context, template *unstructured.Unstructured, b workv1alpha2.Binding) error {
+	placed := b.DeepCopyObject().(workv1alpha2.Binding)
+	if r.Place != nil && r.Place(placed) {
+		var exceeded *quota.ExceededError
+		if err := commit.Create(ctx, r.client, r.complete(ctx, template, placed)); !errors.As(err, &exceeded) {
+			return err
+		}
+	}
+	return commit.Create(ctx, r.client, r.complete(ctx, template, b))
+}
+
+// complete adds to a new binding what would each need another write later: if its clusters are known, its dependencies
+// and companions.
 func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstructured,
 	b workv1alpha2.Binding) workv1alpha2.Binding {
-	if r.Place != nil {
-		r.Place(b)
-	}
 	if !dependency.Distributes(b) {
 		return b
 	}

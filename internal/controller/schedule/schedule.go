@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -34,6 +35,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/admission/quota"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -104,7 +106,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, r.bindings())
 	}
-	return b.WatchesRawSource(fleetChanges{r}).Complete(r)
+	return b.Watches(&policyv1alpha1.FederatedResourceQuota{}, handler.EnqueueRequestsFromMapFunc(r.refused),
+		builder.WithPredicates(predicate.Or(filter.Deletions, filter.Updates(quota.Eases)))).
+		WatchesRawSource(fleetChanges{r}).Complete(r)
 }
 
 // relevant selects what the scheduler decides on: the spec, the labels of the claim, the record of the placement, the
@@ -269,6 +273,12 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		return status
 	})
 	observe(reason, cmp.Or(failure, err), r.Clock.Since(began))
+	if refused := (*quota.ExceededError)(nil); errors.As(err, &refused) {
+		r.pending.Forget(key)
+		_, err := r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName,
+			failure: &schedule.QuotaError{Err: quota.Denied(refused)}, ran: true})
+		return quotaRetry, err
+	}
 	if wrote {
 		o.confirmed = withStatus
 		r.pending.Add(key, pendingPlacement{b, o})

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 const (
@@ -23,6 +25,8 @@ const (
 	// conditions describe the current fleet. refreshRate bounds these bindings per second.
 	refreshAfter = 5 * time.Second
 	refreshRate  = 10
+	// quotaRetry is the delay before a binding that a quota refused runs again without an event of a quota.
+	quotaRetry = 5 * time.Minute
 )
 
 // retryAfter returns the delay before a binding runs again after a failure: 0 for never, unless estimators may report
@@ -34,6 +38,14 @@ func (r *reconciler) retryAfter(b workv1alpha2.Binding, failure error) time.Dura
 		return 0
 	}
 	return max(r.AskAgain, time.Duration(r.index.wanting())*time.Second/askRate)
+}
+
+// refused returns the bindings that the quotas of a namespace refused. A quota of it permits more now, or is gone.
+func (r *reconciler) refused(ctx context.Context, q client.Object) []reconcile.Request {
+	return filter.Listed(ctx, r.client, &workv1alpha2.ResourceBindingList{}, func(b client.Object) bool {
+		c := meta.FindStatusCondition(b.(workv1alpha2.Binding).BindingStatus().Conditions, workv1alpha2.Scheduled)
+		return c != nil && c.Reason == workv1alpha2.ReasonQuotaExceeded
+	}, client.InNamespace(q.GetNamespace()))
 }
 
 // refresh queues the unscheduled bindings that a change of the fleet does not concern: the run fails as before, but the

@@ -192,6 +192,8 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return in.ran(t.Name) }) {
 		d.RunEnd = RunEndOf(in.Binding, in.Template)
 	}
+	digest := in.Binding.GetAnnotations()[wellknown.QuotaRefusedAnnotation]
+	overQuota := digest != "" && digest == propagate.Digest(in.Template)
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {
 			continue
@@ -224,7 +226,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		if g.shut && (d.RecheckAfter == 0 || g.left < d.RecheckAfter) {
 			d.RecheckAfter = g.left
 		}
-		if g.shut || slices.Contains(shared.PodsKept, p.Name) {
+		if g.shut || slices.Contains(shared.PodsKept, p.Name) || overQuota && in.Existing[p.Name] != nil {
 			if r.Work != nil && !in.keepPods(r.Work, in.Existing[p.Name]) {
 				continue
 			}

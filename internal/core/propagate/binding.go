@@ -90,6 +90,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	Refer(b, template)
 	setVersions(b, template)
 	setPodRules(b, template)
+	fields.PutAnnotation(b, wellknown.QuotaRefusedAnnotation, "")
 	Claim(b, p)
 	if PermanentID(b) == "" && m.ID != "" {
 		fields.SetLabel(b, BindingIDLabel(b.GetNamespace()), m.ID)

@@ -104,6 +104,12 @@ func (e *UnschedulableError) Error() string {
 	return fmt.Sprintf("Clusters available replicas %d are not enough to schedule.", e.Available)
 }
 
+// QuotaError means that a quota of the namespace does not permit the placement. Nothing is moved.
+type QuotaError struct{ Err error }
+
+func (e *QuotaError) Error() string { return e.Err.Error() }
+func (e *QuotaError) Unwrap() error { return e.Err }
+
 // SpreadError means that no choice of the feasible clusters satisfies the spread constraints or weights. Nothing is
 // moved; only a change of the fleet or of the placement helps.
 type SpreadError struct {
@@ -199,6 +205,7 @@ func Condition(err error) metav1.Condition {
 	var unschedulable *UnschedulableError
 	var part *PartError
 	var ended *RunEndedError
+	var exceeded *QuotaError
 	c.Status, c.Message, c.Reason = metav1.ConditionFalse, err.Error(), workv1alpha2.ReasonSchedulerError
 	if help := Help(err); help != "" {
 		c.Message = strings.TrimSuffix(c.Message, ".") + ". To fit: " + help + "."
@@ -210,6 +217,8 @@ func Condition(err error) metav1.Condition {
 		c.Reason = workv1alpha2.ReasonNoClusterFit
 	case errors.As(err, &unschedulable):
 		c.Reason = workv1alpha2.ReasonUnschedulable
+	case errors.As(err, &exceeded):
+		c.Reason = workv1alpha2.ReasonQuotaExceeded
 	}
 	return c
 }

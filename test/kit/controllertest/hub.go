@@ -69,8 +69,9 @@ var (
 	PodDisruptionBudget  = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true)
 	Service              = kind("", "v1", "Service", "services", true)
 	Secret               = kind("", "v1", "Secret", "secrets", true)
-	// Job and EndpointSlice are kinds of members alone.
+	// Job, EndpointSlice and ResourceQuota are kinds of members alone.
 	Job           = kind("batch", "v1", "Job", "jobs", true)
+	ResourceQuota = kind("", "v1", "ResourceQuota", "resourcequotas", true)
 	EndpointSlice = kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true)
 	// Definition is of members, too.
 	Definition = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)
@@ -88,6 +89,7 @@ var (
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "OverridePolicy", "overridepolicies", true),
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterOverridePolicy", "clusteroverridepolicies", false),
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterTaintPolicy", "clustertaintpolicies", false),
+		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "FederatedResourceQuota", "federatedresourcequotas", true),
 		kind(clusterv1alpha1.GroupVersion.Group, "v1alpha1", "Cluster", "clusters", false),
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterCustomization",
 			"resourceinterpretercustomizations", false),

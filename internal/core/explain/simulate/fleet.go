@@ -42,11 +42,12 @@ type Fleet struct {
 	clusters map[string]*clusterv1alpha1.Cluster
 	// members are the members in the files; of others, only the summary is known. made are clusters that only files of
 	// members define; they serve every kind.
-	members   map[string]*DocumentCluster
-	made      map[string]bool
-	templates map[ref]*unstructured.Unstructured
-	policies  map[types.NamespacedName]policyv1alpha1.Propagation
-	overrides map[types.NamespacedName]policyv1alpha1.Override
+	members         map[string]*DocumentCluster
+	made            map[string]bool
+	templates       map[ref]*unstructured.Unstructured
+	policies        map[types.NamespacedName]policyv1alpha1.Propagation
+	overrides       map[types.NamespacedName]policyv1alpha1.Override
+	federatedQuotas map[types.NamespacedName]policyv1alpha1.FederatedResourceQuota
 	// bindings are the placements of templates; a template without one has not been placed yet.
 	bindings       map[types.NamespacedName]workv1alpha2.Binding
 	customizations map[string]*configv1alpha1.ResourceInterpreterCustomization
@@ -98,20 +99,21 @@ type Object struct {
 // joins one error per invalid object.
 func Load(objects []Object, namespace string) (*Fleet, error) {
 	f := &Fleet{
-		failover:       failover.Defaults,
-		clusters:       map[string]*clusterv1alpha1.Cluster{},
-		members:        map[string]*DocumentCluster{},
-		made:           map[string]bool{},
-		rebalancers:    map[string]*appsv1alpha1.WorkloadRebalancer{},
-		templates:      map[ref]*unstructured.Unstructured{},
-		policies:       map[types.NamespacedName]policyv1alpha1.Propagation{},
-		overrides:      map[types.NamespacedName]policyv1alpha1.Override{},
-		bindings:       map[types.NamespacedName]workv1alpha2.Binding{},
-		customizations: map[string]*configv1alpha1.ResourceInterpreterCustomization{},
-		webhooks:       map[string]*configv1alpha1.ResourceInterpreterWebhookConfiguration{},
-		priorities:     map[string]int32{},
-		clusterScoped:  map[schema.GroupKind]bool{},
-		invented:       map[ref]bool{},
+		failover:        failover.Defaults,
+		clusters:        map[string]*clusterv1alpha1.Cluster{},
+		members:         map[string]*DocumentCluster{},
+		made:            map[string]bool{},
+		rebalancers:     map[string]*appsv1alpha1.WorkloadRebalancer{},
+		templates:       map[ref]*unstructured.Unstructured{},
+		policies:        map[types.NamespacedName]policyv1alpha1.Propagation{},
+		overrides:       map[types.NamespacedName]policyv1alpha1.Override{},
+		federatedQuotas: map[types.NamespacedName]policyv1alpha1.FederatedResourceQuota{},
+		bindings:        map[types.NamespacedName]workv1alpha2.Binding{},
+		customizations:  map[string]*configv1alpha1.ResourceInterpreterCustomization{},
+		webhooks:        map[string]*configv1alpha1.ResourceInterpreterWebhookConfiguration{},
+		priorities:      map[string]int32{},
+		clusterScoped:   map[schema.GroupKind]bool{},
+		invented:        map[ref]bool{},
 	}
 	return f, f.add(objects, namespace, true)
 }
@@ -219,6 +221,7 @@ func (f *Fleet) clone() *Fleet {
 	next.customizations, next.webhooks = maps.Clone(f.customizations), maps.Clone(f.webhooks)
 	next.priorities, next.clusterScoped = maps.Clone(f.priorities), maps.Clone(f.clusterScoped)
 	next.invented, next.members = maps.Clone(f.invented), maps.Clone(f.members)
+	next.federatedQuotas = maps.Clone(f.federatedQuotas)
 	next.made, next.rebalancers = maps.Clone(f.made), maps.Clone(f.rebalancers)
 	return &next
 }
@@ -293,6 +296,13 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 			return f.addOverride(key, u, &policyv1alpha1.OverridePolicy{}, recorded)
 		case "ClusterOverridePolicy":
 			return f.addOverride(key, u, &policyv1alpha1.ClusterOverridePolicy{}, recorded)
+		case "FederatedResourceQuota":
+			q := policyv1alpha1.FederatedResourceQuota{}
+			if err := decode(u, &q, recorded); err != nil {
+				return err
+			}
+			f.federatedQuotas[key] = q
+			return validate.FederatedResourceQuota(&q).ToAggregate()
 		}
 	case clusterv1alpha1.GroupVersion.Group:
 		c := &clusterv1alpha1.Cluster{}

@@ -134,6 +134,15 @@ const (
 	equally = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}"
 )
 
+// teamQuota permits one replica more than the workloads of stories have.
+const teamQuota = `
+apiVersion: policy.karmada.io/v1alpha1
+kind: FederatedResourceQuota
+metadata: {name: team, namespace: default}
+spec: {overall: {cpu: "16"}}
+---
+`
+
 var three = cluster("m1", 10, "") + cluster("m2", 10, "") + cluster("m3", 10, "")
 
 func taint(t testing.TB, text string) Taint {
@@ -180,6 +189,10 @@ func stories(t testing.TB) []struct {
 		{"a-taint-that-keeps-new-ones-away", shop,
 			Change{Taints: []Taint{taint(t, "m2=disk:NoSchedule")}, Scale: []Scale{scale(t, "deployment/web=12")}}},
 		{"a-scale-beyond-capacity", shop, Change{Scale: []Scale{scale(t, "default/deployments.apps/web=40")}}},
+		{"a-quota-that-a-scale-exceeds", shop + teamQuota, Change{Scale: []Scale{scale(t, "deployment/web=11")}}},
+		{"a-quota-that-permits-a-scale", shop + teamQuota, Change{Scale: []Scale{scale(t, "deployment/web=10")}}},
+		{"a-quota-below-what-runs", shop, Change{Scale: []Scale{scale(t, "deployment/web=10"), scale(t, "deployment/api=5")},
+			Objects: objects(t, strings.Replace(teamQuota, "16", "10", 1))}},
 		{"a-scale-that-static-weights-do-not-check", three + policy("shop", "", equally) + deployment("web", 3),
 			Change{Scale: []Scale{scale(t, "deployment/web=60")}}},
 		{"a-policy-that-takes-over", shop,

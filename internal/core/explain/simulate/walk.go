@@ -23,6 +23,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/adjust/rebalance"
+	"github.com/argosy-io/argosy/internal/core/admission/quota"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
@@ -370,6 +371,9 @@ func (s *state) bind(r ref, b workv1alpha2.Binding) error {
 			b.SetCreationTimestamp(metav1.NewTime(s.now.Add(time.Duration(1+slices.Index(s.added, r)) * time.Second)))
 		}
 	}
+	if err := s.overQuota(key, b); err != nil {
+		return err // the binding stays as it was
+	}
 	s.put(key, b)
 	return nil
 }
@@ -485,9 +489,13 @@ func (s *state) schedule(key types.NamespacedName) bool {
 	result, failure := schedule.Schedule(was, fleet, s.room(was))
 	s.checkTies(key, was, fleet, result)
 	is := was.DeepCopyObject().(workv1alpha2.Binding)
+	is.BindingStatus().SchedulerObservedAffinityName = result.AffinityName
+	result.Apply(is, failure)
+	if refused := s.overQuota(key, is); refused != nil {
+		is, failure = was.DeepCopyObject().(workv1alpha2.Binding), &schedule.QuotaError{Err: refused}
+	}
 	spec, status := is.BindingSpec(), is.BindingStatus()
-	status.SchedulerObservedAffinityName = result.AffinityName
-	if result.Apply(is, failure); failure == nil {
+	if failure == nil {
 		if asked := spec.RescheduleTriggeredAt; asked != nil {
 			status.LastScheduledTime = asked // the request is done
 		}
@@ -510,6 +518,31 @@ func (s *state) schedule(key types.NamespacedName) bool {
 		s.failures[key] = failure
 	}
 	return changed
+}
+
+// overQuota returns why the quotas of a namespace refuse a new state of a binding; nil if they do not.
+func (s *state) overQuota(key types.NamespacedName, is workv1alpha2.Binding) error {
+	var quotas []policyv1alpha1.FederatedResourceQuota
+	for name, q := range s.federatedQuotas {
+		if name.Namespace == key.Namespace {
+			quotas = append(quotas, q)
+		}
+	}
+	if len(quotas) == 0 {
+		return nil
+	}
+	slices.SortFunc(quotas, func(a, b policyv1alpha1.FederatedResourceQuota) int { return strings.Compare(a.Name, b.Name) })
+	others := map[types.NamespacedName]*workv1alpha2.ResourceBinding{}
+	for name, b := range s.bindings {
+		if b, ok := b.(*workv1alpha2.ResourceBinding); ok && name.Namespace == key.Namespace && name != key {
+			others[name] = b
+		}
+	}
+	var was *workv1alpha2.ResourceBindingSpec
+	if b := s.bindings[key]; b != nil {
+		was = b.BindingSpec()
+	}
+	return quota.Check(quotas, quota.Sum(others), was, is.BindingSpec())
 }
 
 // checkTies notes that the UID of a template that does not exist yet decides between equal clusters.

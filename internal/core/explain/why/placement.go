@@ -17,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/admission/quota"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -92,6 +93,13 @@ func (e *explanation) explainBinding() {
 		}
 		e.find(Waiting, "", describe(e.claiming)+" has claimed it; its binding is about to be created", "")
 	case b == nil:
+	case b.GetAnnotations()[wellknown.QuotaRefusedAnnotation] == propagate.Digest(e.Facts.Template):
+		what := "a FederatedResourceQuota does not permit the requests of its last change, and clusters keep their pods"
+		if w := e.latest(workv1alpha2.EventApplyPolicyFailed); w != nil {
+			what += ": " + w.Message
+		}
+		e.find(Problem, "", what, "lower the requests, or raise the quota: `kubectl get federatedresourcequotas -n "+
+			b.GetNamespace()+"`; the hub retries by itself")
 	case e.claiming != nil && e.decision.Action == propagate.MakeBinding &&
 		b.GetAnnotations()[wellknown.TemplateDigestAnnotation] != "" &&
 		b.GetAnnotations()[wellknown.TemplateDigestAnnotation] != propagate.Digest(e.Facts.Template):
@@ -197,6 +205,9 @@ func (e *explanation) explainPlacement() {
 		return
 	}
 	result, failure := e.run()
+	if failure == nil {
+		failure = e.overQuota(spec, result.Clusters)
+	}
 	if !sameTargets(out.Placed, result.Clusters) {
 		out.Run = result.Clusters
 	}
@@ -236,6 +247,25 @@ func (e *explanation) explainPlacement() {
 	case out.Due != "":
 		e.find(Waiting, "", "it is about to be rescheduled: "+string(out.Due), "")
 	}
+}
+
+// overQuota returns why a quota refuses the clusters of a run; nil if none does.
+func (e *explanation) overQuota(spec *workv1alpha2.ResourceBindingSpec, clusters []workv1alpha2.TargetCluster) error {
+	run := *spec
+	run.Clusters = clusters
+	for i := range e.Quotas {
+		others := e.Quotas[i].Status.OverallUsed.DeepCopy()
+		for name, q := range quota.Used(spec) {
+			if sum, counted := others[name]; counted {
+				sum.Sub(q)
+				others[name] = sum
+			}
+		}
+		if err := quota.Check(e.Quotas[i:i+1], others, spec, &run); err != nil {
+			return &schedule.QuotaError{Err: err}
+		}
+	}
+	return nil
 }
 
 // wouldFit returns what to change so that a binding that does not fit can be scheduled.
@@ -286,6 +316,9 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		return strings.TrimSuffix(fmt.Sprintf("the closest is %s, which %s: %s", best.Cluster, why, next), ": ")
 	}
 	if help := schedule.Help(failure); help != "" {
+		if errors.As(failure, new(*schedule.QuotaError)) && spec.SchedulePriority != nil {
+			help += "; its priority does not help: it orders what waits for capacity, and a quota counts workloads of every priority"
+		}
 		return help
 	}
 	return "change the placement of " + e.holderName()

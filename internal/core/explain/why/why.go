@@ -48,6 +48,8 @@ type Facts struct {
 	Service *Service
 	// Scalers are the FederatedHPAs of its namespace.
 	Scalers []autoscalingv1alpha1.FederatedHPA
+	// Quotas are the FederatedResourceQuotas of its namespace.
+	Quotas []policyv1alpha1.FederatedResourceQuota
 	// Releases in its namespace.
 	Releases []releasev1alpha1.Release
 	// Warnings are recent events of these objects.

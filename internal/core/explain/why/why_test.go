@@ -143,6 +143,15 @@ func (h *hub) override(name, spec string) {
 	h.Overrides = append(h.Overrides, o)
 }
 
+// quota adds a FederatedResourceQuota with what its namespace uses.
+func (h *hub) quota(name, spec, used string) {
+	h.t.Helper()
+	q := policyv1alpha1.FederatedResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	parse(h.t, spec, &q.Spec)
+	parse(h.t, "{"+used+"}", &q.Status.OverallUsed)
+	h.Quotas = append(h.Quotas, q)
+}
+
 // claim has the policy hold the template, and makes the binding.
 func (h *hub) claim(p policyv1alpha1.Propagation) {
 	h.t.Helper()
@@ -813,6 +822,46 @@ var stories = []struct {
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", schedulerName: volcano}"))
+			return h
+		}},
+	{name: "a quota that a new workload exceeds", severity: why.Problem,
+		want: "not scheduled: FederatedResourceQuota(shop/team) exceeded for resource cpu: requested sum 9, limit 8.",
+		next: "the workload needs 6 and the others in namespace shop use 3 of 8: raise overall.cpu of FederatedResourceQuota team to 9",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
+			h.Binding.BindingSpec().SchedulePriority = &workv1alpha2.SchedulePriority{Priority: 100}
+			h.quota("large", "{overall: {cpu: 99}}", "cpu: 3")
+			h.quota("team", "{overall: {cpu: 8}}", "cpu: 3")
+			return h
+		}},
+	{name: "a quota that more replicas exceed", severity: why.Problem,
+		want: "not scheduled: FederatedResourceQuota(shop/team) exceeded for resource cpu: requested sum 11, limit 8.",
+		next: "use 5 of 8",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
+			h.Binding.BindingSpec().Clusters[0].Replicas-- // it was scaled by one
+			h.quota("team", "{overall: {cpu: 8}}", "cpu: 10")
+			return h
+		}},
+	{name: "a quota below what runs", given: func(t *testing.T) *hub {
+		h := start(t, deployment, fleet()...)
+		h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
+		h.quota("team", "{overall: {cpu: 2}}", "cpu: 6")
+		return h
+	}},
+	{name: "a quota that larger requests exceed", severity: why.Problem,
+		want: "does not permit the requests of its last change, and clusters keep their pods: apply PropagationPolicy shop/web: update",
+		next: "lower the requests, or raise the quota: `kubectl get federatedresourcequotas -n shop`",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
+			h.Template.SetLabels(map[string]string{"some": "change"})
+			propagate.Claim(h.Template, h.Policies[0])
+			h.Binding.GetAnnotations()[wellknown.QuotaRefusedAnnotation] = propagate.Digest(h.Template)
+			h.Warnings = []why.Warning{{Object: "Deployment shop/web", Reason: "ApplyPolicyFailed",
+				Message: "apply PropagationPolicy shop/web: update ResourceBinding shop/web-deployment: admission webhook \"resourcebinding.karmada.io\" denied the request: FederatedResourceQuota(shop/team) exceeded for resource cpu: requested sum 9, limit 8."}}
 			return h
 		}},
 	{name: "a scheduler of another name", severity: why.Waiting, want: `selects the scheduler "default-scheduler"`,

@@ -85,6 +85,7 @@ const (
 	whyCheck      = "it makes the hub call an address of its author's choice, and send Secrets of its namespace there"
 	whyApprovals  = "an approval cannot be changed, and deleting one withdraws the verdict of another user. Admission requires the verb approve on the release"
 	whyGuards     = "it decides when every namespace may release, so only administrators may write it"
+	whyQuotas     = "it limits the users of its namespace, so only administrators may write it"
 	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
 )
 
@@ -101,6 +102,7 @@ var Decisions = []Decision{
 	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies",
 		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: reads}, Why: whyAllTenants},
 	{Group: "policy.karmada.io", Resource: "clustertaintpolicies", levels: operators, Why: whyFleet},
+	{Group: "policy.karmada.io", Resource: "federatedresourcequotas", Status: true, levels: readers, Why: whyQuotas},
 	{Group: "apps.karmada.io", Resource: "workloadrebalancers", Status: true, levels: operators, Why: whyFleet},
 	{Group: "config.karmada.io", Resource: "replicaschedulingpolicies", Status: true, levels: operators,
 		Why: whyFleet},

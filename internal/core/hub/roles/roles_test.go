@@ -169,6 +169,24 @@ func TestOperatorsWriteOnlyFleetObjects(t *testing.T) {
 	}
 }
 
+// Who may write quotas is not limited by them.
+func TestNoRoleWritesQuotas(t *testing.T) {
+	for _, name := range []string{Fleet, View, Edit, Admin, Operator} {
+		read := false
+		forEachRight(role(t, name), func(verb, _, resource string) {
+			if resource == "federatedresourcequotas" || resource == "federatedresourcequotas/status" {
+				read = true
+				if !slices.Contains(verbs(reads), verb) {
+					t.Errorf("%s may %s %s", name, verb, resource)
+				}
+			}
+		})
+		if read != (name != Fleet) {
+			t.Errorf("%s may read quotas: %v", name, read)
+		}
+	}
+}
+
 func TestRolesArePartOfKubernetesRolesOfTheirNames(t *testing.T) {
 	for name, want := range map[string][]string{View: {"view", "edit", "admin"}, Edit: {"edit", "admin"},
 		Admin: {"admin"}} {
