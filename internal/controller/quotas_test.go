@@ -68,7 +68,9 @@ func (w *quotas) deploy(name string, replicas int, cpu string) {
 func (w *quotas) redeploy(name string, replicas int, cpu string) {
 	w.t.Helper()
 	want := w.deployment(name, replicas, cpu)
-	controllertest.Change(w.Hub, want.DeepCopy(), func(u *unstructured.Unstructured) { u.Object["spec"] = want.Object["spec"] })
+	controllertest.Change(w.Hub, want.DeepCopy(), func(u *unstructured.Unstructured) {
+		u.Object["spec"] = want.Object["spec"]
+	})
 }
 
 func (w *quotas) binding(name string) *workv1alpha2.ResourceBinding {
@@ -79,7 +81,8 @@ func (w *quotas) binding(name string) *workv1alpha2.ResourceBinding {
 	return b
 }
 
-// state is the replicas that the hub placed, those in the members, the reason of Scheduled, and the used CPU of a quota.
+// state is the replicas that the hub placed, those in the members, the reason of Scheduled, and the CPU that a quota
+// counts.
 func (w *quotas) state(name, quota string) string {
 	b := w.binding(name)
 	if b == nil {
@@ -108,6 +111,12 @@ func (w *quotas) used(quota string) string {
 		return "no quota"
 	}
 	return q.Status.OverallUsed.Cpu().String()
+}
+
+// works are the writes of Works since the last call of Quiet.
+func (w *quotas) works() []string {
+	w.t.Helper()
+	return slices.DeleteFunc(w.Quiet(), func(s string) bool { return !strings.Contains(s, " works ") })
 }
 
 func (w *quotas) expect(name, quota, want string) {
@@ -139,17 +148,18 @@ func TestWorkloadsOverTheQuotaAreNotPlaced(t *testing.T) {
 		// A new workload gets no cluster. Both events have the words of Karmada's webhook.
 		w.deploy("batch", 2, "1")
 		w.stays("batch", "team", "placed 0, running 0, QuotaExceeded, used 1")
-		const refusal = `admission webhook "resourcebinding.karmada.io" denied the request: FederatedResourceQuota(shop/team) exceeded for resource cpu: requested sum 3, limit 2.`
+		const refusal = `admission webhook "resourcebinding.karmada.io" denied the request: FederatedResourceQuota(shop/team) exceeded for resource cpu: requested sum 3, limit 2`
 		events := w.Events()
 		for _, kind := range []string{"ResourceBinding", "Deployment"} {
 			if !slices.ContainsFunc(events, func(e string) bool {
-				return strings.HasPrefix(e, kind+" ScheduleBindingFailed: ") && strings.Contains(e, strings.TrimSuffix(refusal, "."))
+				return strings.HasPrefix(e, kind+" ScheduleBindingFailed: ") && strings.Contains(e, refusal)
 			}) {
 				t.Errorf("no event about the %s: %q", kind, events)
 			}
 		}
-		if message := meta.FindStatusCondition(w.binding("batch").Status.Conditions, workv1alpha2.Scheduled).Message; !strings.Contains(message, "raise overall.cpu of FederatedResourceQuota team to 3") {
-			t.Errorf("the condition says %q", message)
+		c := meta.FindStatusCondition(w.binding("batch").Status.Conditions, workv1alpha2.Scheduled)
+		if !strings.Contains(c.Message, "raise overall.cpu of FederatedResourceQuota team to 3") {
+			t.Errorf("the condition says %q", c.Message)
 		}
 		if w.binding("batch").Spec.Clusters != nil {
 			t.Errorf("it has the clusters %v", w.binding("batch").Spec.Clusters)
@@ -171,7 +181,8 @@ func TestWorkloadsOverTheQuotaAreNotPlaced(t *testing.T) {
 			spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {sent: again}}]}}]}}`))
 		w.Eventually("the clusters have the label, and the requests as before", func() string {
 			for name, m := range w.members {
-				if d := m.Object(controllertest.Deployment, "shop", "web"); d != nil && (cpuOf(d) != 1 || d.GetLabels()["sent"] == "") {
+				d := m.Object(controllertest.Deployment, "shop", "web")
+				if d != nil && (cpuOf(d) != 1 || d.GetLabels()["sent"] == "") {
 					return fmt.Sprintf("in %s the pods request %d, labels %v", name, cpuOf(d), d.GetLabels())
 				}
 			}
@@ -215,14 +226,16 @@ func TestQuotaBelowTheUsageRefusesGrowthOnly(t *testing.T) {
 		w.redeploy("web", 3, "1")
 		w.expect("web", "team", "placed 3, running 3, Success, used 3")
 		controllertest.Change(w.Hub, w.deployment("web", 3, "1"), func(u *unstructured.Unstructured) {
-			if err := unstructured.SetNestedField(u.Object, "label", "spec", "template", "metadata", "labels", "some"); err != nil {
+			err := unstructured.SetNestedField(u.Object, "label", "spec", "template", "metadata", "labels", "some")
+			if err != nil {
 				t.Fatal(err)
 			}
 		})
 		w.Eventually("an unrelated change is sent", func() string {
 			for _, name := range []string{"m1", "m2"} {
 				d := w.members[name].Object(controllertest.Deployment, "shop", "web")
-				if label, _, _ := unstructured.NestedString(d.Object, "spec", "template", "metadata", "labels", "some"); label == "" {
+				label, _, _ := unstructured.NestedString(d.Object, "spec", "template", "metadata", "labels", "some")
+				if label == "" {
 					return name + " lacks it"
 				}
 			}
@@ -313,7 +326,11 @@ func TestStaticAssignmentsAreSentToTheirClusters(t *testing.T) {
 				return ""
 			})
 		}
-		const m1, m2, away = `{clusterName: m1, hard: {cpu: "1"}}`, `{clusterName: m2, hard: {cpu: "2"}}`, `{clusterName: m9, hard: {cpu: "1"}}`
+		const (
+			m1   = `{clusterName: m1, hard: {cpu: "1"}}`
+			m2   = `{clusterName: m2, hard: {cpu: "2"}}`
+			away = `{clusterName: m9, hard: {cpu: "1"}}`
+		)
 		w.quota("team", "cpu: 9", m1+", "+m2+", "+away)
 		hard("m1=1 m2=2")
 
@@ -391,5 +408,100 @@ func TestDeletedWorkloadFreesTheQuotaAtOnce(t *testing.T) {
 		}
 		w.Advance(5 * time.Second)
 		w.expect("late", "team", "placed 1, running 1, Success, used 1")
+	})
+}
+
+// A ResourceQuota of the quota's name that belongs to a cluster, or to a template of the hub, stays as it is.
+func TestOtherResourceQuotaOfTheNameStays(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newQuotas(t, Options{})
+		own := func(name string) *unstructured.Unstructured {
+			return coretest.Object(t, `{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: shop, name: `+name+
+				`}, spec: {hard: {cpu: "7"}}}`)
+		}
+		w.members["m1"].Put(own("team"))
+		w.quota("team", "cpu: 9", `{clusterName: m1, hard: {cpu: "1"}}, {clusterName: m2, hard: {cpu: "1"}}`)
+		w.Eventually("m2 has the ResourceQuota", func() string {
+			if w.members["m2"].Object(controllertest.ResourceQuota, "shop", "team") == nil {
+				return "it has none"
+			}
+			return ""
+		})
+		if err := w.Delete(t.Context(), &policyv1alpha1.FederatedResourceQuota{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "team"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.Eventually("m2 has it no longer", func() string {
+			if w.members["m2"].Object(controllertest.ResourceQuota, "shop", "team") != nil {
+				return "it has it"
+			}
+			return ""
+		})
+		w.Quiet()
+		limit := func(name string) string {
+			q := w.members["m1"].Object(controllertest.ResourceQuota, "shop", name)
+			if q == nil {
+				return "none"
+			}
+			cpu, _, _ := unstructured.NestedString(q.Object, "spec", "hard", "cpu")
+			return cpu
+		}
+		if limit("team") != "7" {
+			t.Errorf("m1 limits cpu to %s", limit("team"))
+		}
+
+		// A template of the hub has the name, with a Work in m1.
+		p := policy("shop", "v1", "ResourceQuota")
+		p.SetName("quotas")
+		p.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "other-id"})
+		p.PropagationSpec().Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}
+		w.Make(p)
+		w.Make(claimed(own("other"), p))
+		w.Eventually("m1 has that of the template", func() string {
+			if w.members["m1"].Object(controllertest.ResourceQuota, "shop", "other") == nil {
+				return "it has none"
+			}
+			return ""
+		})
+		w.quota("other", "cpu: 9", `{clusterName: m1, hard: {cpu: "1"}}, {clusterName: m2, hard: {cpu: "1"}}`)
+		w.Eventually("m2 has the other one, and an event names m1", func() string {
+			if w.members["m2"].Object(controllertest.ResourceQuota, "shop", "other") == nil {
+				return "m2 has none"
+			}
+			if events := w.Events(); !slices.ContainsFunc(events, func(e string) bool {
+				return strings.HasPrefix(e, `FederatedResourceQuota SyncWorkFailed: send the ResourceQuota to cluster "m1"`)
+			}) {
+				return fmt.Sprint(events)
+			}
+			return ""
+		})
+		// The template may also come later; then it decides.
+		w.quota("later", "cpu: 9", `{clusterName: m1, hard: {cpu: "1"}}`)
+		w.Quiet()
+		if w.members["m1"].Object(controllertest.ResourceQuota, "shop", "later") == nil {
+			t.Error("m1 has no ResourceQuota of the quota")
+		}
+		w.Make(claimed(own("later"), p))
+		w.Advance(time.Minute)
+		if wrote := w.Quiet(); len(wrote) > 60 {
+			t.Errorf("two controllers write in turns: %v", wrote)
+		}
+		w.Advance(time.Minute)
+		if wrote := w.works(); len(wrote) > 0 {
+			t.Errorf("later it wrote %v", wrote)
+		}
+		if err := w.Delete(t.Context(), &policyv1alpha1.FederatedResourceQuota{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "later"}}); err != nil {
+			t.Fatal(err)
+		}
+		if wrote := w.works(); len(wrote) > 0 {
+			t.Errorf("after the deletion of the quota it wrote %v", wrote)
+		}
+		for _, name := range []string{"other", "later"} {
+			if limit(name) != "7" {
+				t.Errorf("in m1, %s limits cpu to %s", name, limit(name))
+			}
+		}
 	})
 }

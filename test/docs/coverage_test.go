@@ -144,6 +144,12 @@ var doorTests = map[string][]string{
 		"TestRebalancersNeedSchedulableWorkloads",
 		"TestTheBindingOfAnotherGroupsTemplateIsNotTaken",
 	},
+	"FederatedResourceQuota": {
+		"TestNoRoleWritesQuotas",
+		"TestStaticAssignmentsAreSentToTheirClusters",
+		"TestOtherResourceQuotaOfTheNameStays",
+		"TestQuotaBelowTheUsageRefusesGrowthOnly",
+	},
 	"ClusterTaintPolicy": {
 		"TestPoliciesAddAndRemoveTaints",
 		"TestClusterTaintPolicy",

@@ -188,6 +188,17 @@ var stories = []story{
 		{command: "kubectl auth can-i update overridepolicies -n shop --as jane --as-group shop-developers", want: "yes"},
 	}},
 	{page: "docs/autoscaling.md"},
+	{page: "docs/quota.md",
+		before: file("quota.yaml", `apiVersion: policy.karmada.io/v1alpha1
+kind: FederatedResourceQuota
+metadata: {name: team, namespace: shop}
+spec: {overall: {cpu: "40"}}`),
+		steps: []step{
+			{command: "kubectl apply -f quota.yaml", want: "federatedresourcequota.policy.karmada.io/team"},
+			{command: "kubectl get federatedresourcequotas -n shop", want: "team"},
+			{command: "argosy why deployment web -n shop", want: "web"},
+		},
+		after: "kubectl delete federatedresourcequota team -n shop"},
 	{page: "docs/bounds.md", steps: []step{
 		{command: "argosy config", want: "members:"},
 		{command: "kubectl get clusters", want: "eu"},

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FederatedResourceQuota limits what the workloads of a namespace request in all clusters together.
+// FederatedResourceQuota limits the requests of the workloads of a namespace, in all clusters together.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=federatedresourcequotas,scope=Namespaced,categories=karmada-io
 // +kubebuilder:subresource:status
@@ -18,7 +18,7 @@ type FederatedResourceQuota struct {
 	// Spec has the limits.
 	Spec FederatedResourceQuotaSpec `json:"spec"`
 
-	// Status has the limits in effect and what is used.
+	// Status has the limits in effect and the usage.
 	Status FederatedResourceQuotaStatus `json:"status,omitempty"`
 }
 
@@ -51,12 +51,12 @@ type StaticClusterAssignment struct {
 	Hard corev1.ResourceList `json:"hard"`
 }
 
-// FederatedResourceQuotaStatus has the limits in effect and what is used.
+// FederatedResourceQuotaStatus has the limits in effect and the usage.
 type FederatedResourceQuotaStatus struct {
 	// Overall are the limits in effect.
 	Overall corev1.ResourceList `json:"overall,omitempty"`
 
-	// OverallUsed is what the workloads of the namespace use of the resources in overall.
+	// OverallUsed is the usage of the namespace in all clusters, for the resources in overall.
 	OverallUsed corev1.ResourceList `json:"overallUsed,omitempty"`
 
 	// AggregatedStatus has the usage that clusters report for their ResourceQuotas, for clusters in staticAssignments.

@@ -102,7 +102,8 @@ func (c *enforcing) permitted(ctx context.Context, obj client.Object, write func
 // bindings returns the bindings of a namespace by name, with pending writes. They are read-only.
 func (c *enforcing) bindings(ctx context.Context,
 	namespace string) (map[string]*workv1alpha2.ResourceBinding, error) {
-	written := c.pending.Get(types.NamespacedName{Namespace: namespace}) // before the cache, which has what is forgotten meanwhile
+	// Read before the cache, which has what is forgotten meanwhile.
+	written := c.pending.Get(types.NamespacedName{Namespace: namespace})
 	var cached workv1alpha2.ResourceBindingList
 	if err := c.List(ctx, &cached, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list bindings of namespace %q: %w", namespace, err)

@@ -210,12 +210,12 @@ func (r *reconciler) send(ctx context.Context, q *policyv1alpha1.FederatedResour
 	for _, w := range gone {
 		errs = append(errs, commit.Delete(ctx, r.client, w))
 	}
-	changed, failed := len(gone) > 0, ""
+	changed, failed, key := len(gone) > 0, "", client.ObjectKeyFromObject(q)
 	for _, w := range want {
 		was := have[client.ObjectKeyFromObject(w)]
 		switch {
 		case was == nil:
-			err = scope.CreateWork(ctx, r.client, r.live, w, execute.ObjectOf(w))
+			err = r.create(ctx, key, w)
 		case was.DeletionTimestamp == nil && dispatch.Differs(was, w):
 			_, err = commit.Update(ctx, r.client, was, dispatch.Onto(was, w))
 		default:
@@ -230,7 +230,7 @@ func (r *reconciler) send(ctx context.Context, q *policyv1alpha1.FederatedResour
 			}
 		}
 	}
-	err, key := errors.Join(errs...), client.ObjectKeyFromObject(q)
+	err = errors.Join(errs...)
 	switch {
 	case failed != "" && r.warned.IsNew(key, failed):
 		r.events.Event(q, corev1.EventTypeWarning, workv1alpha2.EventSyncWorkFailed, failed)
@@ -241,4 +241,20 @@ func (r *reconciler) send(ctx context.Context, q *policyv1alpha1.FederatedResour
 		r.events.RecordStep(workv1alpha2.EventSyncWorkSucceed, "Sync works of the quota succeeded.", q)
 	}
 	return err
+}
+
+// create creates a Work. It fails for good if another object of the hub has the name of the ResourceQuota.
+func (r *reconciler) create(ctx context.Context, quotaKey types.NamespacedName, w *workv1alpha1.Work) error {
+	err := scope.CreateWork(ctx, r.client, r.live, w, execute.ObjectOf(w))
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	other := &workv1alpha1.Work{}
+	if r.live.Get(ctx, client.ObjectKeyFromObject(w), other) != nil {
+		return err
+	}
+	if namespace, name, ours := quota.OwnerOf(other); ours && namespace == quotaKey.Namespace && name == quotaKey.Name {
+		return err // the cache shows it soon
+	}
+	return fmt.Errorf("%s already sends a ResourceQuota of this name: rename or delete one of the two", commit.Name(other))
 }

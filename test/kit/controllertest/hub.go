@@ -69,9 +69,9 @@ var (
 	PodDisruptionBudget  = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true)
 	Service              = kind("", "v1", "Service", "services", true)
 	Secret               = kind("", "v1", "Secret", "secrets", true)
-	// Job, EndpointSlice and ResourceQuota are kinds of members alone.
+	ResourceQuota        = kind("", "v1", "ResourceQuota", "resourcequotas", true)
+	// Job and EndpointSlice are kinds of members alone.
 	Job           = kind("batch", "v1", "Job", "jobs", true)
-	ResourceQuota = kind("", "v1", "ResourceQuota", "resourcequotas", true)
 	EndpointSlice = kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true)
 	// Definition is of members, too.
 	Definition = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)
@@ -117,6 +117,7 @@ var (
 		Definition,
 		Service,
 		Secret,
+		ResourceQuota,
 		kind("", "v1", "Event", "events", true),
 		ClusterRole,
 		Deployment,

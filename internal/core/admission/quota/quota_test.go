@@ -258,7 +258,8 @@ func TestStatusHasUsageOfNamespaceAndClusters(t *testing.T) {
 		reporting("m2", `{"hard":{"cpu":"2"},"used":{"cpu":"1500m"}}`, "True"),
 		reporting("m1", `{"hard":{"cpu":"1"},"used":{"cpu":"0"}}`, "True"),
 		reporting("m3", `{}`, "False"), reporting("m4", `[]`, "True"), ending, silent})
-	want := policyv1alpha1.FederatedResourceQuotaStatus{Overall: amounts("cpu=9 memory=1Gi"), OverallUsed: amounts("cpu=3"),
+	want := policyv1alpha1.FederatedResourceQuotaStatus{
+		Overall: amounts("cpu=9 memory=1Gi"), OverallUsed: amounts("cpu=3"),
 		AggregatedStatus: []policyv1alpha1.ClusterQuotaStatus{
 			{ClusterName: "m1", ResourceQuotaStatus: corev1.ResourceQuotaStatus{Hard: amounts("cpu=1"), Used: amounts("cpu=0")}},
 			{ClusterName: "m2", ResourceQuotaStatus: corev1.ResourceQuotaStatus{Hard: amounts("cpu=2"),

@@ -16,11 +16,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// OwnerOf returns the quota of a Work; ok is false if it has none.
+// OwnerOf returns the quota of a Work; ok is false if it has none. A Work that the binding of a template has taken over
+// has none any more.
 func OwnerOf(work *workv1alpha1.Work) (namespace, name string, ok bool) {
 	namespace, name = work.Labels[policyv1alpha1.FederatedResourceQuotaNamespaceLabel],
 		work.Labels[policyv1alpha1.FederatedResourceQuotaNameLabel]
-	return namespace, name, namespace != "" && name != ""
+	return namespace, name,
+		namespace != "" && name != "" && work.Annotations[workv1alpha2.ResourceBindingNameAnnotation] == ""
 }
 
 // Works returns the Works with the ResourceQuotas that a quota assigns to clusters, and those of standing, the existing

@@ -531,7 +531,9 @@ func (s *state) overQuota(key types.NamespacedName, is workv1alpha2.Binding) err
 	if len(quotas) == 0 {
 		return nil
 	}
-	slices.SortFunc(quotas, func(a, b policyv1alpha1.FederatedResourceQuota) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(quotas, func(a, b policyv1alpha1.FederatedResourceQuota) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	others := map[types.NamespacedName]*workv1alpha2.ResourceBinding{}
 	for name, b := range s.bindings {
 		if b, ok := b.(*workv1alpha2.ResourceBinding); ok && name.Namespace == key.Namespace && name != key {
