@@ -9,7 +9,8 @@ import (
 )
 
 // kubectlVerbs are taken from kubectl, with its text.
-var kubectlVerbs = []string{"get", "api-resources", "describe", "logs", "exec", "attach"}
+var kubectlVerbs = []string{"get", "api-resources", "api-versions", "explain", "describe", "logs", "exec", "attach",
+	"apply", "create", "delete", "edit", "patch", "label", "annotate"}
 
 // nameHelp replaces the name of the binary in examples and help of all commands by the name it was called by. Our own
 // text has argosy; text of commands from kubectl has kubectl.
@@ -21,9 +22,8 @@ func nameHelp(root *cobra.Command) {
 	}
 	ours := regexp.MustCompile(`\bargosy (` + strings.Join(verbs, "|") + `)\b`)
 	taken := regexp.MustCompile(`\b(?:argosy|kubectl) (` + strings.Join(verbs, "|") + `)\b`)
-	var walk func(*cobra.Command)
-	walk = func(cmd *cobra.Command) {
-		called := ours
+	var walk func(*cobra.Command, *regexp.Regexp)
+	walk = func(cmd *cobra.Command, called *regexp.Regexp) {
 		if cmd.Parent() == root && slices.Contains(kubectlVerbs, cmd.Name()) {
 			called = taken
 		}
@@ -31,8 +31,8 @@ func nameHelp(root *cobra.Command) {
 			*text = called.ReplaceAllString(*text, root.CommandPath()+" $1")
 		}
 		for _, child := range cmd.Commands() {
-			walk(child)
+			walk(child, called)
 		}
 	}
-	walk(root)
+	walk(root, ours)
 }

@@ -28,7 +28,7 @@ func TestHelpShowsTheNameOfTheBinary(t *testing.T) {
 				for line := range strings.Lines(cmd.Example) {
 					line = strings.TrimPrefix(strings.TrimSpace(line), "sudo ")
 					if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "helm template ") ||
-						strings.HasPrefix(line, "karmadactl promote ") || strings.HasPrefix(line, "kubectl create secret ") ||
+						strings.HasPrefix(line, "kubectl create secret ") || strings.HasPrefix(line, "--") ||
 						strings.HasPrefix(line, "kubectl exec argosy-0 -n argosy ") {
 						continue
 					}

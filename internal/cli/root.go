@@ -16,6 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/cli/interpretcli"
 	"github.com/argosy-io/argosy/internal/cli/joincli"
 	"github.com/argosy-io/argosy/internal/cli/membercli"
+	"github.com/argosy-io/argosy/internal/cli/objectcli"
 	"github.com/argosy-io/argosy/internal/cli/operatecli"
 	"github.com/argosy-io/argosy/internal/cli/releasecli"
 )
@@ -27,6 +28,8 @@ func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 		operatecli.NewConfig(),
 		operatecli.NewInstall(),
 		operatecli.NewUninstall(),
+		operatecli.NewInit(),
+		operatecli.NewDeinit(),
 		operatecli.NewKubeconfig(),
 		operatecli.NewConsole(hub),
 		joincli.NewJoin(hub),
@@ -36,6 +39,7 @@ func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 		joincli.NewUnregister(hub),
 		joincli.NewAgent(),
 		joincli.NewAdopt(hub),
+		joincli.NewPromote(hub),
 		joincli.NewMigrate(hub),
 		joincli.NewTaint(hub),
 		joincli.NewCordon(hub),
@@ -50,7 +54,16 @@ func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 		operatecli.NewRestore(hub),
 		operatecli.NewDefrag(),
 		membercli.NewGet(hub, membercli.StdStreams),
+		membercli.NewExplain(hub, membercli.StdStreams),
 		membercli.NewAPIResources(hub, membercli.StdStreams),
+		membercli.NewAPIVersions(hub, membercli.StdStreams),
+		objectcli.NewApply(hub, membercli.StdStreams),
+		objectcli.NewCreate(hub, membercli.StdStreams),
+		objectcli.NewDelete(hub, membercli.StdStreams),
+		objectcli.NewEdit(hub, membercli.StdStreams),
+		objectcli.NewPatch(hub, membercli.StdStreams),
+		objectcli.NewLabel(hub, membercli.StdStreams),
+		objectcli.NewAnnotate(hub, membercli.StdStreams),
 		membercli.NewDescribe(hub, membercli.StdStreams),
 		membercli.NewLogs(hub, membercli.StdStreams),
 		membercli.NewExec(hub, membercli.StdStreams),
@@ -67,6 +80,7 @@ func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 		operatecli.NewDemo(),
 		newDocs(),
 		newVersion(),
+		newOptions(),
 	}
 }
 
@@ -127,6 +141,7 @@ func newRoot(path string) *cobra.Command {
 	root.AddCommand(verbs(hub)...)
 	root.SetFlagErrorFunc(hubcli.FlagError)
 	showVersion(root)
+	acceptLogFlags(root)
 	hubcli.HideHelpOfUnknown(root)
 	nameHelp(root)
 	completeFlags(root, hub)

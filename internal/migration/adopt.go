@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,6 +33,8 @@ type Adoption struct {
 	// annotation of the template lets the hub take over the object.
 	Policy   string
 	NoPolicy bool
+	// Dependencies adopts what the object refers to by name as well. The policy propagates it with the object.
+	Dependencies bool
 }
 
 // Adopted is the result of an adoption, for programs.
@@ -48,6 +51,9 @@ type Adopted struct {
 	Policy   policyv1alpha1.Propagation `json:"policy,omitempty"`
 	// Annotate: the template on the hub gets the annotation that lets it take over existing objects.
 	Annotate bool `json:"annotate,omitempty"`
+	// Dependencies are adopted together with the object. LeftOut are those that are not, each with the reason.
+	Dependencies []*Adopted `json:"dependencies,omitempty"`
+	LeftOut      []string   `json:"dependenciesLeftOut,omitempty"`
 	// There is the template that the hub has already.
 	There *unstructured.Unstructured `json:"-"`
 
@@ -106,8 +112,51 @@ func (m *Migration) PlanAdoption(ctx context.Context, w Workload, o Adoption) (*
 	}
 
 	// 3. The result of the adoption, from a dry run in the member if possible.
-	a.Report, a.Asked, err = m.compare(ctx, a.Cluster, work, a.live, false)
-	return a, err
+	if a.Report, a.Asked, err = m.compare(ctx, a.Cluster, work, a.live, false); err != nil || !o.Dependencies {
+		return a, err
+	}
+	return a, m.planDependencies(ctx, a)
+}
+
+// String returns the adopted object, for users.
+func (a *Adopted) String() string { return a.workload.String() }
+
+// planDependencies plans the adoption of the objects to which an adopted object refers by name. Their templates have
+// no policy: they are propagated as dependencies.
+func (m *Migration) planDependencies(ctx context.Context, a *Adopted) error {
+	refs, err := m.Meaning.Dependencies(ctx, a.live)
+	if err != nil {
+		return fmt.Errorf("determine the dependencies of %s: %w", a, err)
+	}
+	for _, ref := range refs {
+		if ref.Name == "" {
+			continue
+		}
+		w := Workload{GVK: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), Namespace: ref.Namespace, Name: ref.Name,
+			Clusters: a.workload.Clusters}
+		live, err := m.live(ctx, a.Cluster, w)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			a.LeftOut = append(a.LeftOut, fmt.Sprintf("%s: cluster %q does not have it", w, a.Cluster))
+			continue
+		}
+		if err := adopt.Obstacle(live); err != nil {
+			a.LeftOut = append(a.LeftOut, fmt.Sprintf("%s: %v", w, err))
+			continue
+		}
+		d, err := m.PlanAdoption(ctx, w, Adoption{NoPolicy: true})
+		if err != nil {
+			return err
+		}
+		if d.There != nil && len(d.Differences) > 0 && !m.Force {
+			return fmt.Errorf("%s differs between the hub and cluster %q: make them the same, or adopt %s without dependencies",
+				d, a.Cluster, a)
+		}
+		a.Dependencies = append(a.Dependencies, d)
+	}
+	return nil
 }
 
 // orphaned reports whether the object is marked as that of a Work which this hub would make of its template, and does
@@ -180,6 +229,7 @@ func (m *Migration) rehearseAdoption(ctx context.Context, a *Adopted, o Adoption
 		name = adopt.PolicyName(template)
 	}
 	policy := adopt.Policy(template, name, a.Cluster)
+	policy.PropagationSpec().PropagateDeps = o.Dependencies
 	if !o.NoPolicy {
 		made, other, err := m.missingPolicy(ctx, template, policy)
 		switch {
@@ -229,7 +279,7 @@ func (m *Migration) missingPolicy(ctx context.Context, template *unstructured.Un
 		}
 		have, want := p.PropagationSpec(), policy.PropagationSpec()
 		if !equality.Semantic.DeepEqual(have.ResourceSelectors, want.ResourceSelectors) ||
-			have.ConflictResolution != want.ConflictResolution {
+			have.ConflictResolution != want.ConflictResolution || want.PropagateDeps && !have.PropagateDeps {
 			return false, nil, fmt.Errorf("the policy %s exists with other content: choose another name with --policy-name",
 				policy.GetName())
 		}
@@ -239,8 +289,14 @@ func (m *Migration) missingPolicy(ctx context.Context, template *unstructured.Un
 	return made, other, nil
 }
 
-// Adopt writes the objects of a plan: the policy before the template, so that it is claimed at once.
+// Adopt writes the objects of a plan: dependencies first, and the policy before the template, so that it is claimed at
+// once.
 func (m *Migration) Adopt(ctx context.Context, a *Adopted) error {
+	for _, d := range a.Dependencies {
+		if err := m.Adopt(ctx, d); err != nil {
+			return err
+		}
+	}
 	if a.Template != nil {
 		if err := CreateNamespace(ctx, m.Client, a.workload.Namespace); err != nil {
 			return err
@@ -271,8 +327,13 @@ func (m *Migration) Adopt(ctx context.Context, a *Adopted) error {
 	return nil
 }
 
-// AwaitAdopted waits until the hub manages an object that was adopted.
+// AwaitAdopted waits until the hub manages an object that was adopted, and its dependencies.
 func (m *Migration) AwaitAdopted(ctx context.Context, a *Adopted) error {
+	for _, d := range a.Dependencies {
+		if err := m.AwaitAdopted(ctx, d); err != nil {
+			return err
+		}
+	}
 	err := await(ctx, compareTimeout, func(ctx context.Context) (string, error) {
 		work, err := m.work(ctx, a.Cluster, a.workload)
 		if err != nil {

@@ -73,7 +73,7 @@ func completedIn(cmd *cobra.Command) string {
 	if clusters, err := cmd.Flags().GetStringSlice("cluster"); err == nil && len(clusters) == 1 {
 		return clusters[0]
 	}
-	if cmd.Name() == "adopt" {
+	if cmd.Name() == "adopt" || cmd.Name() == "promote" {
 		cluster, _ := cmd.Flags().GetString("cluster")
 		return cluster
 	}

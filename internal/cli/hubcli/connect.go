@@ -45,6 +45,8 @@ type HubFlags struct {
 	Kubeconfig, Context, Namespace string
 	// CalledBy is the name by which the binary was called: argosy, karmadactl or "kubectl karmada".
 	CalledBy string
+	// As is the user that the user acts as on the hub, if any.
+	As rest.ImpersonationConfig
 	// Reached returns the result of the one connection test.
 	Reached func() error
 }
@@ -177,6 +179,9 @@ func (h *HubFlags) Locate() (*rest.Config, error) {
 	}
 	config.QPS = -1 // commands of users need no rate limit
 	config.WarningHandler = Warnings
+	if h.As.UserName != "" || h.As.UID != "" || len(h.As.Groups) > 0 {
+		config.Impersonate = h.As
+	}
 	return config, nil
 }
 

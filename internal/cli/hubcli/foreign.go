@@ -64,6 +64,31 @@ var AgentFlags = []foreign{
 	{names: []string{"v"}, why: "the agent has one log level"},
 }
 
+// RegisterFlags and UnregisterFlags are those of commands of karmadactl.
+var (
+	RegisterFlags = []foreign{
+		{names: []string{"karmada-agent-image"}, why: "the agent is that of Argosy; --agent-image names its image"},
+		{names: []string{"karmada-agent-replicas"},
+			why: "one agent is deployed; scale its Deployment, and the agents elect a leader"},
+		{names: []string{"cluster-namespace", "proxy-server-address"},
+			why: "the hub reaches the cluster through the agent, and needs no address or credentials of it"},
+		{names: []string{"enable-cert-rotation"}, bare: true, why: "the agent always renews its certificate"},
+	}
+	UnregisterFlags = []foreign{{names: []string{"agent-name"}, why: "the agent has one name"}}
+)
+
+// AddonFlags are those of karmadactl addons.
+var AddonFlags = []foreign{
+	{names: []string{"karmada-kubeconfig", "context"},
+		why: "the addons of Karmada are part of the hub; --kubeconfig and --karmada-context name the hub"},
+	{names: []string{"member-kubeconfig", "member-context", "private-image-registry", "pod-timeout", "apiservice-timeout",
+		"host-cluster-domain", "karmada-descheduler-image", "karmada-descheduler-replicas", "karmada-metrics-adapter-image",
+		"karmada-metrics-adapter-replicas", "karmada-scheduler-estimator-image", "karmada-estimator-replicas",
+		"karmada-search-image", "karmada-search-replicas", "descheduler-priority-class", "estimator-priority-class",
+		"metrics-adapter-priority-class", "search-priority-class"},
+		why: "the addons of Karmada are part of the hub, and nothing is deployed"},
+}
+
 // foreignFlag is a flag that accepts any value and has no effect.
 type foreignFlag struct{ text string }
 
@@ -79,6 +104,10 @@ func ForeignFlags(fs *pflag.FlagSet, flags []foreign) {
 		}
 		return pflag.NormalizedName(name)
 	})
+	addForeign(fs, flags)
+}
+
+func addForeign(fs *pflag.FlagSet, flags []foreign) {
 	for _, f := range flags {
 		for _, name := range f.names {
 			fs.Var(&foreignFlag{}, name, "of Karmada: ignored, "+f.why)
@@ -88,6 +117,12 @@ func ForeignFlags(fs *pflag.FlagSet, flags []foreign) {
 			}
 		}
 	}
+}
+
+// IgnoredFlags adds flags of a command of Karmada, and warns of those that are given.
+func IgnoredFlags(cmd *cobra.Command, flags []foreign) {
+	addForeign(cmd.Flags(), flags)
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) { WarnOfForeign(cmd, flags) }
 }
 
 // WarnOfForeign prints which flags have no effect.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/cobra"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
 
@@ -56,4 +57,24 @@ func Fatal(run func()) (err error) {
 	}()
 	run()
 	return nil
+}
+
+// FromKubectl makes a command of kubectl, with those below it, one of ours: it returns its errors, a command that only
+// groups others shows its help, and completion is silent without a hub.
+func FromKubectl(cmd *cobra.Command, hub *HubFlags) *cobra.Command {
+	run, complete := cmd.Run, cmd.ValidArgsFunction
+	cmd.Run = nil
+	if cmd.HasSubCommands() {
+		cmd.Args = NoArgs
+	}
+	if !cmd.HasSubCommands() || cmd.Flags().Lookup("filename") != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return Fatal(func() { run(cmd, args) }) }
+	}
+	if complete != nil {
+		cmd.ValidArgsFunction = KubectlCompletion(hub, func(cmdutil.Factory) cobra.CompletionFunc { return complete })
+	}
+	for _, child := range cmd.Commands() {
+		FromKubectl(child, hub)
+	}
+	return cmd
 }

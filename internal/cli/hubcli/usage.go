@@ -121,8 +121,7 @@ func ExplainUsage(root *cobra.Command, args []string, err error) error {
 }
 
 // kubectlVerbs are commands of kubectl that users try here.
-var kubectlVerbs = []string{"annotate", "api-resources", "api-versions", "apply", "auth", "autoscale", "cp", "create",
-	"delete", "diff", "edit", "explain", "expose", "kustomize", "label", "patch", "port-forward", "replace", "run",
+var kubectlVerbs = []string{"auth", "autoscale", "cp", "diff", "expose", "kustomize", "port-forward", "replace", "run",
 	"scale", "set", "wait"}
 
 // kubectlFor returns the command line args as one of kubectl for the same hub.

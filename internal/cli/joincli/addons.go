@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -75,7 +76,7 @@ func newAddonsOf(cmd *cobra.Command, hub *hubcli.HubFlags) (addons, error) {
 }
 
 func newAddonsList(hub *hubcli.HubFlags) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the addons",
 		Args:  hubcli.NoArgs,
@@ -87,6 +88,18 @@ func newAddonsList(hub *hubcli.HubFlags) *cobra.Command {
 			return a.list(cmd.Context())
 		},
 	}
+	ignoreKarmadas(cmd)
+	return cmd
+}
+
+// ignoreKarmadas adds the flags of karmadactl addons.
+func ignoreKarmadas(cmd *cobra.Command) {
+	hubcli.IgnoredFlags(cmd, hubcli.AddonFlags)
+	if cmd.Flags().Lookup("clusters") != nil {
+		return
+	}
+	cmd.Flags().StringP("cluster", "C", "", "of Karmada: ignored, every cluster has the addons of the hub")
+	_ = cmd.Flags().MarkHidden("cluster") // fails only for an unknown flag
 }
 
 // installed reports whether the hub has an addon of Karmada.
@@ -249,12 +262,19 @@ The addons of Karmada need no installation: each is either part of the hub or no
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&files, "filename", "f", nil, "file or folder with the manifests; - is standard input")
-	f.StringSliceVar(&o.Clusters, "clusters", nil,
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "cluster" {
+			name = "clusters"
+		}
+		return pflag.NormalizedName(name)
+	})
+	f.StringSliceVarP(&o.Clusters, "clusters", "C", nil,
 		"clusters to install it in, separated by commas (default: all, also those that join later)")
 	f.BoolVar(&o.Overwrite, "overwrite", false,
 		"take over what a cluster already has, such as an operator that was installed by hand")
 	f.DurationVar(&timeout, "wait", timeout, "timeout for each stage to be applied in all clusters")
 	f.BoolVar(&dryRun, "dry-run", false, "show what would be installed, and write nothing")
+	ignoreKarmadas(cmd)
 	return cmd
 }
 
@@ -434,6 +454,9 @@ objects of its kind.`,
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "wait", timeout, "timeout for each stage to be deleted from all clusters")
+	cmd.Flags().BoolP("force", "f", false, "of Karmada: ignored, its addons are part of the hub")
+	_ = cmd.Flags().MarkHidden("force") // fails only for an unknown flag
+	ignoreKarmadas(cmd)
 	return cmd
 }
 

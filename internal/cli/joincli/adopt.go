@@ -12,44 +12,62 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/migration"
 )
 
 func NewAdopt(hub *hubcli.HubFlags) *cobra.Command {
-	a, cluster := &adoption{}, ""
-	flags := &hubcli.MemberFlags{}
-	cmd := &cobra.Command{
-		Use:     "adopt KIND NAME --cluster CLUSTER",
-		Aliases: []string{"promote"},
-		Short:   "Bring an object that runs in a cluster under the hub's management, without restarting a pod",
+	a := &adoption{}
+	return a.command(hub, &cobra.Command{
+		Use:   "adopt KIND NAME --cluster CLUSTER",
+		Short: "Bring an object that runs in a cluster under the hub's management, without restarting a pod",
 		Long: `Brings an object that runs in a member cluster under the hub's management: creates a template of it on the hub, and a policy that sends the
 template to that cluster and takes over what is there.
 
 Before anything is written, a dry run goes through the admission of the hub and of the member, with the overrides that
 apply. If pods would be restarted, replaced or removed, the adoption is refused, and the command lists the fields. If the hub
 already has a template of that name, it is compared and not changed. KIND is a kind, plural or short name, with
-".group" if it is ambiguous. karmadactl calls this command promote.`,
+".group" if it is ambiguous.`,
 		Example: `  argosy adopt cloneset web -n shop --cluster eu --dry-run
   argosy adopt cloneset web -n shop --cluster eu
-  karmadactl promote deployment web -n shop -C eu --cluster-kubeconfig eu.kubeconfig`,
-		ValidArgsFunction: hubcli.OneOfHub(hub),
-		Args:              hubcli.OneObject("cloneset web"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := hubcli.CheckOutput(a.output); err != nil {
-				return err
-			}
-			var err error
-			if a.migrator, err = newMigrator(cmd, hub, flags); err != nil {
-				return err
-			}
-			w, err := a.resolve(args)
-			if err != nil {
-				return err
-			}
-			w.Clusters, a.NoPolicy, a.Force = []string{cluster}, !a.createPolicy, a.force
-			return a.run(cmd.Context(), w)
-		},
+  argosy adopt cloneset web -n shop --cluster eu --dependencies`,
+	}, "output format: json or yaml, with the changes and the objects written")
+}
+
+// NewPromote is NewAdopt under the name that karmadactl gives it. --output prints manifests and writes nothing, as
+// there.
+func NewPromote(hub *hubcli.HubFlags) *cobra.Command {
+	a := &adoption{onlyPrint: true}
+	return a.command(hub, &cobra.Command{
+		Use:   "promote KIND NAME -C CLUSTER",
+		Short: "Adopt an object of a cluster, with the command line of karmadactl",
+		Long: `Does the same as "argosy adopt", with the command line of karmadactl. The only difference is --output, which prints the manifests of
+the template and its policy, and writes nothing.`,
+		Example: `  argosy promote deployment web -n shop -C eu
+  argosy promote deployment web -n shop -C eu -o yaml
+  argosy promote deployment web -n shop -C eu -d --cluster-kubeconfig eu.kubeconfig`,
+	}, "output format: json or yaml; prints the template and its policy, and writes nothing")
+}
+
+// command adds the arguments, the flags and the action to a command.
+func (a *adoption) command(hub *hubcli.HubFlags, cmd *cobra.Command, output string) *cobra.Command {
+	cluster, flags := "", &hubcli.MemberFlags{}
+	cmd.Args, cmd.ValidArgsFunction = hubcli.OneObject("cloneset web"), hubcli.OneOfHub(hub)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := hubcli.CheckOutput(a.output); err != nil {
+			return err
+		}
+		var err error
+		if a.migrator, err = newMigrator(cmd, hub, flags); err != nil {
+			return err
+		}
+		w, err := a.resolve(args)
+		if err != nil {
+			return err
+		}
+		w.Clusters, a.NoPolicy, a.Force = []string{cluster}, !a.createPolicy, a.force
+		return a.run(cmd.Context(), w)
 	}
 	f := cmd.Flags()
 	f.StringVarP(&cluster, "cluster", "C", "", "cluster that the object lives in")
@@ -60,10 +78,12 @@ already has a template of that name, it is compared and not changed. KIND is a k
 		"context of the member cluster in its kubeconfig (default: the current one)")
 	f.BoolVar(&a.createPolicy, "auto-create-policy", true,
 		"create a policy that propagates the template to the cluster; if false, an annotation on the template allows it to take over the object")
-	f.StringVar(&a.Policy, "policy-name", "", "name of that policy (default: NAME-KIND)")
+	f.StringVar(&a.Policy, "policy-name", "", "name of that policy (default: the name of the object and a hash)")
+	f.BoolVarP(&a.Dependencies, "dependencies", "d", false,
+		"also adopt what the object refers to by name, such as ConfigMaps and Secrets; the policy propagates it")
 	f.BoolVar(&a.dryRun, "dry-run", false, "show what would change, and write nothing")
 	f.BoolVar(&a.force, "force", false, "adopt even if that restarts, replaces or removes pods")
-	f.StringVarP(&a.output, "output", "o", "", "output format: json or yaml, with the changes and the objects written")
+	f.StringVarP(&a.output, "output", "o", "", output)
 	return cmd
 }
 
@@ -73,6 +93,8 @@ type adoption struct {
 	migration.Adoption
 	createPolicy, dryRun, force bool
 	output                      string
+	// onlyPrint: with an output format, manifests are printed and nothing is written.
+	onlyPrint bool
 }
 
 // newAPI connects to the hub or a member.
@@ -95,6 +117,9 @@ func (a *adoption) run(ctx context.Context, w migration.Workload) error {
 		refused = fmt.Errorf("%s in cluster %q is not adopted, because its pods would not stay unchanged:\n  %s\nNothing was written. "+
 			"Fix the template or the hub's overrides, or adopt it with --force", w, result.Cluster,
 			strings.Join(result.Disturbs, "\n  "))
+	}
+	if a.onlyPrint && a.output != "" {
+		return errors.Join(refused, a.printManifests(result))
 	}
 	if refused == nil && !a.dryRun && !result.Managed {
 		if err := a.Adopt(ctx, result); err != nil {
@@ -136,6 +161,28 @@ func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config
 	return config, nil
 }
 
+// printManifests prints the objects that an adoption writes: YAML documents, or JSON objects one after the other.
+func (a *adoption) printManifests(result *migration.Adopted) error {
+	var objects []any
+	for _, r := range append(result.Dependencies, result) {
+		if r.Policy != nil {
+			objects = append(objects, r.Policy)
+		}
+		if r.Template != nil {
+			objects = append(objects, r.Template)
+		}
+	}
+	for i, o := range objects {
+		if i > 0 && a.output == "yaml" {
+			fmt.Fprintln(a.out, "---")
+		}
+		if err := hubcli.WriteAs(a.out, a.output, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (a *adoption) print(what migration.Workload, result *migration.Adopted) {
 	if result.Managed {
 		fmt.Fprintf(a.out, "%s in cluster %q is adopted already\n", what, result.Cluster)
@@ -156,6 +203,12 @@ func (a *adoption) print(what migration.Workload, result *migration.Adopted) {
 	}
 	for _, d := range result.Differences {
 		fmt.Fprintf(a.out, "  %s: %s → %s\n", d.Path, migration.Shown(d.Have), migration.Shown(d.Want))
+	}
+	for _, d := range result.Dependencies {
+		fmt.Fprintf(a.out, "Its dependency %s is adopted with it.\n", d)
+	}
+	for _, d := range result.LeftOut {
+		text.Fprintf(a.out, "Not adopted with it is %s\n", d)
 	}
 	switch {
 	case len(result.Disturbs) > 0 && !a.force:

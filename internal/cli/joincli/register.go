@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +32,7 @@ import (
 const imageRepository = "argosy"
 
 func NewRegister(hub *hubcli.HubFlags) *cobra.Command {
-	r := &register{}
+	r, seconds := &register{}, int64(0)
 	cmd := &cobra.Command{
 		Use:   "register ENDPOINT --token TOKEN --discovery-token-ca-cert-hash HASH --cluster-name NAME",
 		Short: "Register a cluster that the hub cannot reach (Pull mode)",
@@ -45,6 +46,12 @@ The agent connects to the hub and acts in the cluster: the hub never connects to
 		Args: hubcli.OneArg("the endpoint of the hub"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Endpoint, r.out, r.errOut = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if hub.Namespace != "" && !cmd.Flags().Changed("agent-namespace") {
+				r.namespace = hub.Namespace
+			}
+			if cmd.Flags().Changed("cert-expiration-seconds") {
+				r.Lifetime = time.Duration(seconds) * time.Second
+			}
 			if err := r.validate(); err != nil {
 				return err
 			}
@@ -78,8 +85,19 @@ The agent connects to the hub and acts in the cluster: the hub never connects to
 	fs.StringVar(&r.Spec.Region, "cluster-region", "", "region of the cluster")
 	fs.StringSliceVar(&r.Spec.Zones, "cluster-zones", nil, "zones of the cluster, separated by commas")
 	fs.StringVar(&r.image, "agent-image", imageRepository+":"+version.Get().Version, "image of the agent")
-	fs.StringVar(&r.namespace, "agent-namespace", agent.DefaultNamespace, "namespace of the agent in the cluster")
-	fs.BoolVar(&r.apply, "apply", false, "apply the manifests of the agent in the cluster instead of printing them")
+	fs.StringVar(&r.namespace, "agent-namespace", agent.DefaultNamespace, "namespace of the agent in the cluster, also with -n")
+	fs.BoolVar(&r.apply, "apply", strings.Contains(hub.CalledBy, "karmada"), // as scripts for karmadactl expect
+		"apply the manifests of the agent in the cluster instead of printing them")
+	fs.BoolVar(&r.dryRun, "dry-run", false, "check whether the cluster can be registered, and change nothing")
+	fs.Int64Var(&seconds, "cert-expiration-seconds", 0, "as --cert-lifetime, in seconds")
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "context" {
+			name = "cluster-context"
+		}
+		return pflag.NormalizedName(name)
+	})
+	_ = fs.MarkHidden("cert-expiration-seconds") // fails only for an unknown flag
+	hubcli.IgnoredFlags(cmd, hubcli.RegisterFlags)
 	return cmd
 }
 
@@ -88,7 +106,7 @@ type register struct {
 	agent.Registration
 	kubeconfig, context string
 	image, namespace    string
-	apply               bool
+	apply, dryRun       bool
 
 	member      client.Client
 	host        string
@@ -125,6 +143,11 @@ func (r *register) run(ctx context.Context) error {
 	r.Spec.ID = id
 	if err := r.mayRun(ctx); err != nil {
 		return err
+	}
+	if r.dryRun {
+		fmt.Fprintf(r.out, "cluster(%s) can be registered (dry run: nothing was written, and the hub was not asked)\n",
+			r.Cluster)
+		return nil
 	}
 	r.Report = func(format string, args ...any) { fmt.Fprintf(r.errOut, format+"\n", args...) }
 	kubeconfig, err := r.Register(ctx)

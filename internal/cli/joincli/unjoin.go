@@ -76,6 +76,8 @@ and its objects stay in the cluster.`,
 	})
 	cmd.Flags().StringVar(&u.agentNamespace, "agent-namespace", agent.DefaultNamespace,
 		"namespace of the agent in the cluster")
+	cmd.Flags().StringVar(&hub.Kubeconfig, "karmada-config", hub.Kubeconfig, "the same as --kubeconfig")
+	hubcli.IgnoredFlags(cmd, hubcli.UnregisterFlags)
 	return cmd
 }
 

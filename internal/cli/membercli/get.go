@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
-	"k8s.io/kubectl/pkg/cmd/apiresources"
 	"k8s.io/kubectl/pkg/cmd/get"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
@@ -108,15 +107,6 @@ func NewGet(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Com
 		}
 		return printClusters(out, list, time.Now(), printers.PrintOptions{Wide: output == "wide", NoHeaders: noHeaders})
 	}
-	return cmd
-}
-
-// NewAPIResources is kubectl's, which the help of get and describe names.
-func NewAPIResources(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	cmd := apiresources.NewCmdAPIResources(&place{HubFlags: hub}, streams)
-	kubectl := cmd.Run
-	cmd.Run = nil
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return hubcli.Fatal(func() { kubectl(cmd, args) }) }
 	return cmd
 }
 

@@ -235,6 +235,23 @@ func (s *ScopeFlags) onePlace(ctx context.Context, hub *hubcli.HubFlags) (*place
 	return places[len(places)-1], nil
 }
 
+// hubOrMember returns the hub, or the one member that the flags name.
+func (s *ScopeFlags) hubOrMember(ctx context.Context, hub *hubcli.HubFlags) (*place, error) {
+	switch {
+	case len(s.Clusters) > 1:
+		return nil, fmt.Errorf("name one cluster with --cluster, not %s", strings.Join(s.Clusters, ", "))
+	case s.scope == ScopeAll:
+		return nil, fmt.Errorf("--operation-scope must be karmada or members, not %q", s.scope)
+	case len(s.Clusters) == 0 && s.scope == ScopeMembers:
+		return nil, errors.New("name the cluster with --cluster: members can serve different APIs")
+	}
+	places, err := s.Places(ctx, hub, false)
+	if err != nil {
+		return nil, err
+	}
+	return places[len(places)-1], nil
+}
+
 // NewExec, NewAttach and NewDescribe are kubectl's, for members. The first two take their client configuration as
 // kubectl's own factory completes it, which NewMatchVersionFlags does.
 func NewExec(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -252,15 +269,21 @@ func NewAttach(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.
 	return inOne(cmd, hub, in)
 }
 
-// inOne runs a verb of kubectl in the one named cluster.
+// inOne runs a verb of kubectl for pods in the one named cluster.
 func inOne(cmd *cobra.Command, hub *hubcli.HubFlags, in *place) *cobra.Command {
+	cmd.ValidArgsFunction = hubcli.KubectlCompletion(hub, completion.PodResourceNameCompletionFunc)
+	return inPlace(cmd, hub, in, (*ScopeFlags).onePlace)
+}
+
+// inPlace runs a verb of kubectl in the place that flags choose.
+func inPlace(cmd *cobra.Command, hub *hubcli.HubFlags, in *place,
+	choose func(*ScopeFlags, context.Context, *hubcli.HubFlags) (*place, error)) *cobra.Command {
 	where := &ScopeFlags{}
 	where.Bind(cmd, ScopeHub, ScopeMembers)
 	kubectl := cmd.Run
 	cmd.Run = nil
-	cmd.ValidArgsFunction = hubcli.KubectlCompletion(hub, completion.PodResourceNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		at, err := where.onePlace(cmd.Context(), hub)
+		at, err := choose(where, cmd.Context(), hub)
 		if err != nil {
 			return err
 		}

@@ -99,20 +99,9 @@ func ofService(live *unstructured.Unstructured) bool {
 // Policy returns a policy for the template only. It sends the template to the cluster unchanged and takes over the
 // existing object.
 func Policy(template *unstructured.Unstructured, name, cluster string) policyv1alpha1.Propagation {
-	spec := policyv1alpha1.PropagationSpec{
-		ConflictResolution: policyv1alpha1.ConflictOverwrite,
-		ResourceSelectors: []policyv1alpha1.ResourceSelector{{
-			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(),
-			Name: template.GetName(),
-		}},
-		Placement: policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{
-			cluster}}},
-	}
-	if template.GetNamespace() == "" {
-		return &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
-	}
-	return &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: template.GetNamespace(), Name: name},
-		Spec: spec}
+	p := propagate.PolicyFor(template, name, []string{cluster})
+	p.PropagationSpec().ConflictResolution = policyv1alpha1.ConflictOverwrite
+	return p
 }
 
 // Sends returns why an existing policy does not send the template of the cluster's object to the cluster unchanged; nil
