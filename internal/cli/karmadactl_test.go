@@ -3,6 +3,10 @@ package cli
 import (
 	"bytes"
 	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,8 +121,6 @@ func hasFlag(cmd *cobra.Command, spelling string) bool {
 func TestCommandsAndFlagsOfKarmadactlExist(t *testing.T) {
 	for _, binary := range []string{"argosy", "karmadactl", "kubectl-karmada"} {
 		root := newRoot(binary)
-		root.InitDefaultCompletionCmd()
-		acceptLogFlags(root) // cobra adds `completion` when it runs
 		used := map[string]bool{}
 		for line, flags := range karmadactl {
 			cmd, rest, err := root.Find(strings.Fields(line))
@@ -172,6 +174,34 @@ func TestIgnoredFlagsOfKarmadactlAreWarnedOf(t *testing.T) {
 		args := append([]string{"karmadactl", "--kubeconfig", t.TempDir() + "/none"}, strings.Fields(line)...)
 		if code := Main(t.Context(), args, &out, &errOut); code != 1 || !strings.Contains(errOut.String(), want) {
 			t.Errorf("karmadactl %s exits with %d and prints %q, want %q", line, code, errOut.String(), want)
+		}
+	}
+}
+
+// The user of the kubeconfig acts on the hub as another one, if the hub permits it.
+func TestJoinActsAsAnotherUser(t *testing.T) {
+	var asked http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/apis/cluster.karmada.io") {
+			asked = r.Header.Clone()
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(server.Close)
+	kubeconfig := clitest.WriteFile(t, t.TempDir(), "kubeconfig", clitest.KubeconfigOf(server.URL))
+	for line, want := range map[string]string{
+		"":                   "[] [] []",
+		"--karmada-as alice": "[alice] [] []",
+		"--karmada-as alice --karmada-as-group ops --karmada-as-group dev --karmada-as-uid 7": "[alice] [ops dev] [7]",
+	} {
+		asked = nil
+		args := append([]string{"karmadactl", "join", "eu", "--cluster-kubeconfig", kubeconfig, "--kubeconfig", kubeconfig},
+			strings.Fields(line)...)
+		if code := Main(t.Context(), args, io.Discard, io.Discard); code != 1 {
+			t.Fatalf("%s: it exits with %d", line, code)
+		}
+		if got := fmt.Sprint(asked["Impersonate-User"], asked["Impersonate-Group"], asked["Impersonate-Uid"]); got != want {
+			t.Errorf("%s: the hub is asked as %s, want %s", line, got, want)
 		}
 	}
 }

@@ -3,11 +3,14 @@ package migration_test
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -171,6 +174,59 @@ func TestOrphanIsAdopted(t *testing.T) {
 		a, err := w.adopts(item(controllertest.CloneSet, "web", "m1"), migration.Adoption{})
 		if err != nil || !a.Adopted || a.Policy != nil {
 			t.Fatalf("%+v, %v", a, err)
+		}
+	})
+}
+
+// What a workload names comes with it: its templates have no policy, and that of the workload propagates them.
+func TestAdoptionWithDependencies(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.runs("m1", controllertest.CloneSet, "web", strings.Replace(web("web", 1, "x:1"), "image: \"x:1\"",
+			"image: \"x:1\", envFrom: [{configMapRef: {name: settings}}, {configMapRef: {name: optional, optional: true}}, "+
+				"{configMapRef: {name: kube-root-ca.crt}}]", 1))
+		for _, name := range []string{"settings", "kube-root-ca.crt"} {
+			w.runs("m1", membertest.ConfigMap, name, "{data: {color: blue}}")
+		}
+		web := item(controllertest.CloneSet, "web", "m1")
+		with := migration.Adoption{Dependencies: true}
+
+		// A policy that does not propagate dependencies is not enough.
+		live := w.members["m1"].Object(controllertest.CloneSet, "shop", "web")
+		without := adopt.Policy(live, adopt.PolicyName(live), "m1")
+		w.Make(without)
+		if a, err := w.adopts(web, with); err == nil || !strings.Contains(err.Error(), "exists with other content") {
+			t.Fatalf("its policy has no propagateDeps: %+v, %v", a, err)
+		}
+		if err := w.Delete(t.Context(), without); err != nil {
+			t.Fatal(err)
+		}
+
+		// A template of the hub with other content would change the object in the member.
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
+			Data: map[string]string{"color": "red"}}
+		w.Make(settings)
+		if a, err := w.adopts(web, with); err == nil ||
+			!strings.Contains(err.Error(), `ConfigMap shop/settings differs between the hub and cluster "m1"`) {
+			t.Fatalf("a dependency differs: %+v, %v", a, err)
+		}
+		if err := w.Delete(t.Context(), settings); err != nil {
+			t.Fatal(err)
+		}
+
+		a, err := w.adopts(web, with)
+		if err != nil || !a.Adopted || len(a.Dependencies) != 1 || !a.Dependencies[0].Adopted ||
+			!a.Policy.PropagationSpec().PropagateDeps {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		left := []string{`ConfigMap shop/kube-root-ca.crt: objects like this are never propagated`,
+			`ConfigMap shop/optional: cluster "m1" does not have it`}
+		if slices.Sort(a.LeftOut); !slices.Equal(a.LeftOut, left) {
+			t.Errorf("left out are %q, want %q", a.LeftOut, left)
+		}
+		after := w.members["m1"].Object(membertest.ConfigMap, "shop", "settings")
+		if after.GetLabels()["karmada.io/managed"] != "true" || after.Object["data"].(map[string]any)["color"] != "blue" {
+			t.Errorf("the ConfigMap is %v", after.Object)
 		}
 	})
 }

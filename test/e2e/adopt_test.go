@@ -102,6 +102,14 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 			unadopted("it was refused")
 			fleet.Hub.Remove(t, k.apiVersion, k.kind, ns, "shop")
 
+			if k.how == "promote" { // as karmadactl, it prints manifests with -o
+				out, err = command(t, append(args, "-o", "yaml")...)
+				if err != nil || !strings.Contains(out, "kind: PropagationPolicy") || !strings.Contains(out, "kind: "+k.kind) {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				unadopted("it was printed")
+				args[0] = "adopt"
+			}
 			out, err = command(t, append(args, "-o", "json")...)
 			var output struct {
 				Adopted, AskedMember bool

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/spf13/pflag"
@@ -50,6 +51,10 @@ type HubFlags struct {
 	// Reached returns the result of the one connection test.
 	Reached func() error
 }
+
+// IsKarmadactl reports whether the binary was called by a name of Karmada's command line. Scripts then expect its
+// output and its defaults.
+func (h *HubFlags) IsKarmadactl() bool { return strings.Contains(h.CalledBy, "karmada") }
 
 func (h *HubFlags) Bind(fs *pflag.FlagSet) {
 	fs.StringVar(&h.Kubeconfig, "kubeconfig", "",

@@ -85,8 +85,9 @@ The agent connects to the hub and acts in the cluster: the hub never connects to
 	fs.StringVar(&r.Spec.Region, "cluster-region", "", "region of the cluster")
 	fs.StringSliceVar(&r.Spec.Zones, "cluster-zones", nil, "zones of the cluster, separated by commas")
 	fs.StringVar(&r.image, "agent-image", imageRepository+":"+version.Get().Version, "image of the agent")
-	fs.StringVar(&r.namespace, "agent-namespace", agent.DefaultNamespace, "namespace of the agent in the cluster, also with -n")
-	fs.BoolVar(&r.apply, "apply", strings.Contains(hub.CalledBy, "karmada"), // as scripts for karmadactl expect
+	fs.StringVar(&r.namespace, "agent-namespace", agent.DefaultNamespace,
+		"namespace of the agent in the cluster, also with -n")
+	fs.BoolVar(&r.apply, "apply", hub.IsKarmadactl(),
 		"apply the manifests of the agent in the cluster instead of printing them")
 	fs.BoolVar(&r.dryRun, "dry-run", false, "check whether the cluster can be registered, and change nothing")
 	fs.Int64Var(&seconds, "cert-expiration-seconds", 0, "as --cert-lifetime, in seconds")

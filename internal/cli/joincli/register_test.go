@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/internal/agent"
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
+	"github.com/argosy-io/argosy/test/kit/clitest"
 )
 
 // A real cluster needs two commands: the token on the hub, and the registration, whose output kubectl applies.
@@ -78,5 +80,35 @@ func TestRegistrationsWithoutWhatTheyNeedAreRefused(t *testing.T) {
 		if err := r.validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
+	}
+}
+
+func TestARegistrationCanBeTried(t *testing.T) {
+	out := &bytes.Buffer{}
+	r := register{member: clitest.FakeHub(), out: out, dryRun: true, namespace: agent.DefaultNamespace}
+	r.Cluster = "eu"
+	// It has no endpoint of a hub, which it would need to write anything.
+	if err := r.run(t.Context()); err != nil || !strings.Contains(out.String(), "cluster(eu) can be registered (dry run") {
+		t.Errorf("%v, %q", err, out)
+	}
+}
+
+// Scripts for karmadactl expect that the agent is deployed.
+func TestTheFlagsOfKarmadactlRegisterAreUsed(t *testing.T) {
+	for calledBy, want := range map[string]string{"argosy": "false", "karmadactl": "true", "kubectl karmada": "true"} {
+		cmd := NewRegister(&hubcli.HubFlags{CalledBy: calledBy})
+		if apply := cmd.Flag("apply"); apply.DefValue != want {
+			t.Errorf("called as %s, --apply is %s by default, want %s", calledBy, apply.DefValue, want)
+		}
+	}
+	// A lifetime below the limit shows that the seconds are used.
+	cmd := NewRegister(&hubcli.HubFlags{})
+	cmd.SetArgs([]string{"h:1", "--cluster-name", "eu", "--token", "x", "--cert-expiration-seconds", "60"})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "1m0s and must be at least 10m") {
+		t.Errorf("a lifetime of 60 seconds: %v", err)
+	}
+	if f := cmd.Flag("context"); f == nil || f.Name != "cluster-context" {
+		t.Errorf("--context is %v, want --cluster-context", f)
 	}
 }

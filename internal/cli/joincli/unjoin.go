@@ -89,7 +89,7 @@ func (u *unjoin) command(hub *hubcli.HubFlags, cmd *cobra.Command) *cobra.Comman
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		u.name, u.namespace, u.out, u.colors = args[0], flags.Namespace, cmd.OutOrStdout(), hubcli.Colors(cmd,
 			cmd.OutOrStdout())
-		if strings.Contains(cmd.Root().Use, "karmada") { // scripts for karmadactl do not know these flags
+		if hub.IsKarmadactl() { // scripts for karmadactl do not know these flags
 			u.yes, u.dead = true, true
 		}
 		u.answers = hubcli.ConfirmationInput(cmd)

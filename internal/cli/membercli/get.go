@@ -80,7 +80,9 @@ func NewGet(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Com
 		if err != nil {
 			return err
 		}
-		if len(places) != 1 || places[0].Cluster != "" {
+		// karmadactl shows the cluster of each object, also for the hub.
+		columns := hub.IsKarmadactl() && (output == "" || output == "wide") && !cmd.Flags().Changed("raw")
+		if len(places) != 1 || places[0].Cluster != "" || columns {
 			return getFrom(cmd, args, places, streams)
 		}
 		names, ok := clusterTable(cmd.Flags(), args)

@@ -2,16 +2,22 @@ package membercli
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
+	"github.com/argosy-io/argosy/test/kit/clitest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 func TestGetClustersPrintsStableColumns(t *testing.T) {
@@ -81,6 +87,52 @@ func TestOnlyTheTableOfClustersIsOurs(t *testing.T) {
 		}
 		if _, got := clusterTable(cmd.Flags(), cmd.Flags().Args()); got != want {
 			t.Errorf("get %s: ours %t, want %t", line, got, want)
+		}
+	}
+}
+
+// printTables answers requests for tables with one of one object.
+func printTables(w http.ResponseWriter, r *http.Request) bool {
+	if !strings.Contains(r.Header.Get("Accept"), "as=Table") {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, `{"apiVersion": "meta.k8s.io/v1", "kind": "Table", "metadata": {},
+		"columnDefinitions": [{"name": "Name", "type": "string"}, {"name": "Age", "type": "string"}],
+		"rows": [{"cells": ["web", "1d"], "object": {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+			"metadata": {"name": "web", "namespace": "shop"}}}]}`)
+	return true
+}
+
+// Scripts for karmadactl read its columns, which it prints for the hub as well.
+func TestGetPrintsTheColumnsOfKarmadactl(t *testing.T) {
+	eu := runs(t, map[string]string{"web-1": ""})
+	s := clitest.See(t, map[string]*membertest.Server{"eu": eu})
+	s.Api.Serve(kruiseSets)
+	s.Api.Put(eu.Object(kruiseSets, "shop", "web"))
+	for _, server := range []*membertest.Server{eu, s.Api} {
+		server.Behave(printTables)
+	}
+	for _, c := range []struct{ name, line, want string }{
+		{"argosy", "clonesets", "NAME AGE"},
+		{"argosy", "clonesets -C eu", "NAME CLUSTER AGE ADOPTION"},
+		{"karmadactl", "clonesets", "NAME CLUSTER AGE ADOPTION"},
+		{"karmadactl", "clonesets -s karmada", "NAME CLUSTER AGE ADOPTION"},
+		{"kubectl karmada", "clonesets -s all", "NAME CLUSTER AGE ADOPTION"},
+		{"karmadactl", "clusters", "NAME CLUSTER AGE ADOPTION"},
+		{"karmadactl", "pods -s members", "NAME CLUSTER AGE"},
+		{"karmadactl", "cloneset web -o name", "cloneset.apps.kruise.io/web"},
+	} {
+		out, _, err := s.Run(func(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Command {
+			hub.CalledBy = c.name
+			return NewGet(hub, streams)
+		}, "", strings.Fields(c.line)...)
+		header, rows, _ := strings.Cut(out, "\n")
+		if got := strings.Join(strings.Fields(header), " "); err != nil || got != c.want {
+			t.Errorf("%s get %s prints %q, %v; want %q", c.name, c.line, got, err, c.want)
+		}
+		if c.line == "clonesets" && c.name == "karmadactl" && !strings.Contains(rows, "Karmada") {
+			t.Errorf("the hub is not named:\n%s", out)
 		}
 	}
 }

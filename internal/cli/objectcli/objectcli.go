@@ -59,7 +59,7 @@ func NewLabel(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.C
 
 func NewAnnotate(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := annotate.NewCmdAnnotate(hub.CalledBy, cmdutil.NewFactory(hub), streams)
-	cmd.Example = `  argosy annotate cloneset web -n shop argosy.io/rollout-scope=Cluster
-  argosy annotate cloneset web -n shop argosy.io/rollout-scope-`
+	cmd.Example = `  argosy annotate cloneset web -n shop owner=payments
+  argosy annotate cloneset web -n shop owner-`
 	return hubcli.FromKubectl(cmd, hub)
 }

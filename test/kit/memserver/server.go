@@ -715,7 +715,8 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.remove(kind, path)
-		answer(w, http.StatusOK, metav1.Status{Status: metav1.StatusSuccess})
+		answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status: metav1.StatusSuccess})
 	default:
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	}
