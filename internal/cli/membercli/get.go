@@ -80,10 +80,16 @@ func NewGet(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Com
 		if err != nil {
 			return err
 		}
-		// karmadactl shows the cluster of each object, also for the hub.
-		columns := hub.IsKarmadactl() && (output == "" || output == "wide") && !cmd.Flags().Changed("raw")
-		if len(places) != 1 || places[0].Cluster != "" || columns {
+		if len(places) != 1 || places[0].Cluster != "" {
 			return getFrom(cmd, args, places, streams)
+		}
+		// karmadactl shows the cluster of each object, also for the hub.
+		if hub.IsKarmadactl() && (output == "" || output == "wide") && !cmd.Flags().Changed("raw") {
+			err := getFrom(cmd, args, places, streams)
+			if err == nil {
+				hint(cmd, args)
+			}
+			return err
 		}
 		names, ok := clusterTable(cmd.Flags(), args)
 		if !ok {

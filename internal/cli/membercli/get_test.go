@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -109,6 +110,8 @@ func TestGetPrintsTheColumnsOfKarmadactl(t *testing.T) {
 	eu := runs(t, map[string]string{"web-1": ""})
 	s := clitest.See(t, map[string]*membertest.Server{"eu": eu})
 	s.Api.Serve(kruiseSets)
+	s.Api.Serve(membertest.Kind{GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		Plural: "statefulsets", Namespaced: true})
 	s.Api.Put(eu.Object(kruiseSets, "shop", "web"))
 	for _, server := range []*membertest.Server{eu, s.Api} {
 		server.Behave(printTables)
@@ -121,9 +124,10 @@ func TestGetPrintsTheColumnsOfKarmadactl(t *testing.T) {
 		{"kubectl karmada", "clonesets -s all", "NAME CLUSTER AGE ADOPTION"},
 		{"karmadactl", "clusters", "NAME CLUSTER AGE ADOPTION"},
 		{"karmadactl", "pods -s members", "NAME CLUSTER AGE"},
+		{"karmadactl", "statefulset", "NAME CLUSTER AGE ADOPTION"},
 		{"karmadactl", "cloneset web -o name", "cloneset.apps.kruise.io/web"},
 	} {
-		out, _, err := s.Run(func(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Command {
+		out, errOut, err := s.Run(func(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 			hub.CalledBy = c.name
 			return NewGet(hub, streams)
 		}, "", strings.Fields(c.line)...)
@@ -133,6 +137,9 @@ func TestGetPrintsTheColumnsOfKarmadactl(t *testing.T) {
 		}
 		if c.line == "clonesets" && c.name == "karmadactl" && !strings.Contains(rows, "Karmada") {
 			t.Errorf("the hub is not named:\n%s", out)
+		}
+		if c.line == "statefulset" && !strings.Contains(errOut, "get statefulsets.apps.kruise.io") {
+			t.Errorf("the other kind of that name is not named: %q", errOut)
 		}
 	}
 }
