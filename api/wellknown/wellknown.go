@@ -375,9 +375,12 @@ const (
 	// no.
 	ScaledByMembersAnnotation = "argosy.io/scaled-by-members"
 
-	// ScaledByAnnotation is the name of the FederatedHPA whose autoscalers run in the members.
+	// ScaledByAnnotation is the name of the FederatedHPA whose autoscalers run in the members, or the kinds and names of
+	// the autoscalers that policies propagate, "HorizontalPodAutoscaler web". On a template the hub sets it together with
+	// the label resourcetemplate.karmada.io/retain-replicas. Without it, the label is the user's.
 	//
-	// On: bindings. Written by: core/schedule. Read by: controller/autoscale, core/dispatch. Users may set it: no.
+	// On: bindings, templates. Written by: core/adjust/autoscale, core/schedule. Read by: controller/autoscale,
+	// core/adjust/autoscale, core/dispatch, core/schedule, core/workload/fleet. Users may set it: no.
 	ScaledByAnnotation = "argosy.io/scaled-by"
 
 	// DescheduledAnnotation has the replicas that the descheduler moved, as JSON. It is written together with the

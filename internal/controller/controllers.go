@@ -155,6 +155,8 @@ type Failover struct {
 type Autoscaling struct {
 	Interval time.Duration
 	Settings coreautoscale.Settings
+	// IgnoreMembers is that of autoscale.Options.
+	IgnoreMembers bool
 }
 
 // Defaults of Options, and constants that need no option.
@@ -434,7 +436,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		{"autoscale", func() error {
 			return autoscale.Setup(ctx, mgr, autoscale.Options{Members: members, Fleet: fleet, Templates: templates,
 				Interpreter: interpreter, Interval: o.Autoscaling.Interval, Settings: o.Autoscaling.Settings,
-				Concurrency: o.Concurrency})
+				IgnoreMembers: o.Autoscaling.IgnoreMembers,
+				Concurrency:   o.Concurrency})
 		}},
 	} {
 		if err := loop.setup(); err != nil {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 func gaugeWith(l Limits) *gauge {
@@ -82,7 +84,8 @@ func TestUnreadableObjectsStayAsTheyWereKnown(t *testing.T) {
 	testUnreadable(t, "brake", trimBrake, map[string]any{"metadata": map[string]any{"annotations": "x"}},
 		map[string]any{"metadata": map[string]any{"annotations": map[string]any{"argosy.io/hands-off": "true"}}})
 	for _, ref := range []any{"x", map[string]any{"kind": "Deployment", "name": int64(5)}} {
-		testUnreadable(t, "scaler", trimScaler, map[string]any{"spec": map[string]any{"scaleTargetRef": ref}},
+		testUnreadable(t, "scaler", trimScaler(kind.Lookup(kind.Scalers()[0].GroupKind())),
+			map[string]any{"spec": map[string]any{"scaleTargetRef": ref}},
 			map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"apiVersion": "apps/v1",
 				"kind": "Deployment", "name": "web"}}})
 	}

@@ -12,13 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
-
-// scalerKinds are the kinds whose objects set the replicas of others.
-var scalerKinds = []schema.GroupVersionKind{
-	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
-	{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"},
-}
 
 // scalerTimeout limits the wait of the first call of Scaler for the list, which never completes without the right to
 // list.
@@ -37,7 +32,7 @@ type scalers struct {
 // they are not, known is false, and OnScaler reports the result later.
 func (m *Member) Scaler(ctx context.Context, workload execute.Target) (scaler string, known bool) {
 	known = true
-	for _, gvk := range scalerKinds {
+	for _, gvk := range kind.Scalers() {
 		store := m.followScalers(gvk)
 		if store == nil {
 			continue
@@ -83,13 +78,16 @@ func (m *Member) followScalers(gvk schema.GroupVersionKind) *values[execute.Targ
 	}
 	m.scalers.followed[gvk.GroupKind()] = store
 	go m.follow(fmt.Sprintf("%s in cluster %s", mapping.Resource.GroupResource(), m.Name), &unstructured.Unstructured{},
-		&trimming[*unstructured.Unstructured, execute.Target]{trim: trimScaler, into: store},
+		&trimming[*unstructured.Unstructured, execute.Target]{trim: trimScaler(kind.Lookup(gvk.GroupKind())), into: store},
 		func(c *connection) cache.ListWatch { return c.listWatch(mapping.Resource, "", "") })
 	return store
 }
 
-func trimScaler(u *unstructured.Unstructured) (target execute.Target, scales bool, err error) {
-	_, _, err = unstructured.NestedStringMap(u.Object, "spec", "scaleTargetRef")
-	target, scales = execute.TargetOf(u)
-	return target, scales, err
+// trimScaler returns the workload that an autoscaler of a kind scales.
+func trimScaler(of *kind.Kind) func(*unstructured.Unstructured) (execute.Target, bool, error) {
+	return func(u *unstructured.Unstructured) (execute.Target, bool, error) {
+		_, _, err := unstructured.NestedStringMap(u.Object, of.WorkloadPaths()[0]...)
+		gk, name, scales := of.Target(u.Object)
+		return execute.Target{GroupKind: gk, Namespace: u.GetNamespace(), Name: name}, scales, err
+	}
 }

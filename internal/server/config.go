@@ -270,13 +270,15 @@ type AutoscalingConfig struct {
 	// the period after pod start during which readiness changes count as initial readiness.
 	CPUInitializationPeriod metav1.Duration `json:"cpuInitializationPeriod"`
 	InitialReadinessDelay   metav1.Duration `json:"initialReadinessDelay"`
+	// FollowMembers lets the replicas of templates follow the autoscalers that policies propagate with them.
+	FollowMembers bool `json:"followMembers"`
 }
 
 // options of the autoscaling.
 func (c AutoscalingConfig) options() controller.Autoscaling {
 	return controller.Autoscaling{Interval: c.Interval.Duration, Settings: autoscale.Settings{Tolerance: c.Tolerance,
 		DownscaleStabilization: c.DownscaleStabilization.Duration, CPUInitialization: c.CPUInitializationPeriod.Duration,
-		InitialReadiness: c.InitialReadinessDelay.Duration}}
+		InitialReadiness: c.InitialReadinessDelay.Duration}, IgnoreMembers: !c.FollowMembers}
 }
 
 // LogConfig configures the file, format and level of the log.
@@ -334,6 +336,7 @@ func DefaultConfig() Config {
 			Tolerance:               0.1,
 			CPUInitializationPeriod: metav1.Duration{Duration: 5 * time.Minute},
 			InitialReadinessDelay:   metav1.Duration{Duration: 30 * time.Second},
+			FollowMembers:           true,
 		},
 		SuccessEvents: string(commit.SuccessEventsDefault), EnforceFederatedQuotas: true,
 		History: HistoryConfig{Mode: HistoryAuto},
@@ -434,6 +437,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&a.InitialReadinessDelay.Duration, "horizontal-pod-autoscaler-initial-readiness-delay",
 		a.InitialReadinessDelay.Duration,
 		"the period after pod start during which readiness changes are treated as initial readiness")
+	fs.BoolVar(&a.FollowMembers, "follow-member-autoscalers", a.FollowMembers,
+		"let the replicas of a template follow the HorizontalPodAutoscalers and ScaledObjects that policies propagate for it, and label it so that the clusters keep theirs")
 	fs.StringVar(&c.SuccessEvents, "success-events", c.SuccessEvents,
 		"which successes are recorded as events, each of which is a write: default (rare ones), all (each step of each object, as Karmada does), none; without a value, all")
 	fs.Lookup("success-events").NoOptDefVal = string(commit.SuccessEventsAll)

@@ -25,6 +25,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
@@ -360,6 +361,12 @@ var indexers = cache.Indexers{
 		return nil, nil
 	},
 	byReach: func(obj any) ([]string, error) { return companion.Reaches(obj.(*unstructured.Unstructured)), nil },
+	byScaled: func(obj any) ([]string, error) {
+		if workload, ok := execute.TargetOf(obj.(*unstructured.Unstructured)); ok {
+			return []string{workload.String()}, nil
+		}
+		return nil, nil
+	},
 }
 
 func listen(informer cache.SharedIndexInformer, h Handler) {

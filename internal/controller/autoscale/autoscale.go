@@ -1,5 +1,6 @@
 // Package autoscale implements FederatedHPAs and CronFederatedHPAs. It scales templates by the load of their pods in
-// all clusters or, in mode Distributed, creates a HorizontalPodAutoscaler in each cluster. core/adjust/autoscale
+// all clusters or, in mode Distributed, creates a HorizontalPodAutoscaler in each cluster. Templates whose autoscalers
+// policies propagate follow the replicas that these set. core/adjust/autoscale
 // decides the number of replicas and which rules are due; the scheduler decides where replicas go.
 package autoscale
 
@@ -29,6 +30,8 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/template"
@@ -47,6 +50,8 @@ type Options struct {
 	// Interval is the time between evaluations of load and schedules. The default is DefaultInterval.
 	Interval time.Duration
 	Settings autoscale.Settings
+	// IgnoreMembers leaves templates as they are if autoscalers that policies propagate scale their workloads.
+	IgnoreMembers bool
 	// Concurrency is the number of FederatedHPAs that are reconciled at once.
 	Concurrency int
 	// Clock defaults to the real clock.
@@ -89,7 +94,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		events: commit.Recorder(mgr, "federatedHPA-controller")}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &autoscalingv1alpha1.FederatedHPA{}, byTarget,
 		func(obj client.Object) []string {
-			return []string{targetKey(obj.(*autoscalingv1alpha1.FederatedHPA))}
+			return []string{targetOf(obj.(*autoscalingv1alpha1.FederatedHPA)).String()}
 		}); err != nil {
 		return fmt.Errorf("index FederatedHPAs by their workloads: %w", err)
 	}
@@ -125,6 +130,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	if !o.IgnoreMembers {
+		if err := r.setupMembers(mgr); err != nil {
+			return err
+		}
+	}
 	c := &cron{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		events: commit.Recorder(mgr, "cronFederatedHPA-controller"), started: o.Clock.Now()}
 	options.RateLimiter = commit.Backoff[reconcile.Request](firstRetry)
@@ -139,11 +149,10 @@ var autoscalers = predicate.And[client.Object](predicate.NewPredicateFuncs(func(
 	return ok
 }), predicate.ResourceVersionChangedPredicate{})
 
-// targetKey identifies a workload regardless of the API version.
-func targetKey(f *autoscalingv1alpha1.FederatedHPA) string {
+// targetOf returns the workload that a FederatedHPA scales, regardless of the API version.
+func targetOf(f *autoscalingv1alpha1.FederatedHPA) execute.Target {
 	ref := f.Spec.ScaleTargetRef
-	return fmt.Sprintf("%s/%s/%s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), f.Namespace,
-		ref.Name)
+	return execute.Target{GroupKind: match.GroupKind(ref.APIVersion, ref.Kind), Namespace: f.Namespace, Name: ref.Name}
 }
 
 // scale sets the replicas of a workload, unless it has them already.

@@ -113,15 +113,8 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 		return nil
 	}
 	n := autoscale.Total(desired)
-	_, reported := t.binding.GetAnnotations()[wellknown.ScaledByMembersAnnotation]
 	if n > 0 {
-		want := t.binding.DeepCopyObject().(workv1alpha2.Binding)
-		if reported || !maps.Equal(desired, replicas) {
-			schedule.SetScaled(want, f.Name, desired)
-		} else {
-			schedule.SetScaler(want, f.Name)
-		}
-		if _, err := commit.Update(ctx, r.client, t.binding, want); err != nil {
+		if err := r.recordScaled(ctx, t.binding, f.Name, desired); err != nil {
 			return err
 		}
 	}

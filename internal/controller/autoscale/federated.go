@@ -283,7 +283,8 @@ func (r *reconciler) isNew(f *autoscalingv1alpha1.FederatedHPA, template *unstru
 // first returns the name of an older FederatedHPA of the same workload, or empty.
 func (r *reconciler) first(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) (string, error) {
 	var list autoscalingv1alpha1.FederatedHPAList
-	if err := r.client.List(ctx, &list, client.InNamespace(f.Namespace), client.MatchingFields{byTarget: targetKey(f)},
+	if err := r.client.List(ctx, &list, client.InNamespace(f.Namespace),
+		client.MatchingFields{byTarget: targetOf(f).String()},
 		client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("list FederatedHPAs: %w", err)
 	}

@@ -9,15 +9,14 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
 )
 
-var autoscaler = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
-
 // references returns the paths at which a kind refers to its workload, in any of its versions.
 func references(gk schema.GroupKind) [][]string {
-	if gk == autoscaler {
-		return [][]string{{"spec", "scaleTargetRef"}}
+	if k := kind.Lookup(gk); k.Scaler != nil {
+		return k.WorkloadPaths()
 	}
 	return companion.References(gk)
 }

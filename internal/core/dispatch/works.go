@@ -447,6 +447,7 @@ func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 	interpret.Prune(out)
 	// Annotations for the hub only.
 	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", wellknown.AwaitingChangeAnnotation)
+	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", wellknown.ScaledByAnnotation)
 	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", releasev1alpha1.ReleaseStrategyAnnotation)
 	fleet.Bare(out)
 	return out

@@ -1,7 +1,6 @@
 package execute
 
 import (
-	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -18,11 +18,15 @@ import (
 // stay, and so do all with the label retain-replicas. The second value is true if the result differs from retained.
 // manager is the hub's name in managed fields.
 func Share(manifest, retained, observed *unstructured.Unstructured, manager string) (*unstructured.Unstructured, bool) {
-	if retained == manifest || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
-		return retained, false
-	}
 	given, set := replicas(manifest)
 	kept, keeps := replicas(retained)
+	switch {
+	case manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" && kept == given:
+		// Its kind has no rule for the label.
+		return keepReplicas(retained, observed), false
+	case retained == manifest, manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true":
+		return retained, false
+	}
 	if has, there := replicas(observed); !set || !keeps || !there || kept != has || kept == given ||
 		len(ScaledBy(observed.GetManagedFields(), manager)) > 0 {
 		return retained, false
@@ -74,15 +78,17 @@ type Target struct {
 	Namespace, Name string
 }
 
-// TargetOf returns the target of a HorizontalPodAutoscaler or of a ScaledObject of KEDA; ok is false if it has none.
+// String identifies the workload among all.
+func (t Target) String() string { return t.GroupKind.String() + " " + t.Namespace + "/" + t.Name }
+
+// TargetOf returns the workload that an autoscaler scales; ok is false for other objects, and if it names none.
 func TargetOf(scaler *unstructured.Unstructured) (t Target, ok bool) {
-	ref := fields.Object(scaler.Object, "spec", "scaleTargetRef")
-	apiVersion, kind := fields.Text(ref, "apiVersion"), fields.Text(ref, "kind")
-	if scaler.GetKind() == "ScaledObject" {
-		apiVersion, kind = cmp.Or(apiVersion, "apps/v1"), cmp.Or(kind, "Deployment")
+	k := kind.Facts(scaler)
+	if k.Scaler == nil {
+		return t, false
 	}
-	t = Target{schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind(), scaler.GetNamespace(), fields.Text(ref, "name")}
-	return t, kind != "" && t.Name != ""
+	gk, name, ok := k.Target(scaler.Object)
+	return Target{gk, scaler.GetNamespace(), name}, ok
 }
 
 // Scaled reports whether an object's replicas differ from the manifest's, so that they may be an autoscaler's. With the
@@ -108,7 +114,16 @@ func KeepScaled(retained, observed *unstructured.Unstructured) *unstructured.Uns
 	if !Scaled(retained, observed) {
 		return retained
 	}
-	has, _ := replicas(observed)
+	return keepReplicas(retained, observed)
+}
+
+// keepReplicas returns retained with the replicas of the member's object.
+func keepReplicas(retained, observed *unstructured.Unstructured) *unstructured.Unstructured {
+	given, set := replicas(retained)
+	has, there := replicas(observed)
+	if !set || !there || given == has {
+		return retained
+	}
 	out := retained.DeepCopy()
 	if unstructured.SetNestedField(out.Object, has, "spec", "replicas") != nil {
 		return retained

@@ -58,6 +58,8 @@ type Kind struct {
 	Generated []string
 	// Refers describes how its objects refer to workloads; nil for others.
 	Refers *References
+	// Scaler describes a kind whose objects set the replicas of the workloads that they refer to; nil for others.
+	Scaler *Scaler
 	// Feedback are the values of its status that Open Cluster Management calls well-known: fields under their
 	// capitalized names, or NAME=FIELD.
 	Feedback []string
@@ -223,6 +225,8 @@ const (
 type References struct {
 	// Paths are those of an apiVersion, kind and name, in any version of the kind. If one is set, the selector is ignored.
 	Paths [][]string
+	// Default is the kind of a workload where an object names none; zero if it must.
+	Default schema.GroupKind
 	// Selects is true if spec.selector selects pods, Everything if an empty selector selects all pods.
 	Selects, Everything bool
 	// Follows is true if its objects go to the clusters of their workloads.

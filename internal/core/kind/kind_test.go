@@ -65,6 +65,7 @@ var questions = []struct {
 	{"divided", func(k *Kind) string {
 		return [...]string{"", "rollout", "rollout, pods to delete", "rollout, ordinals", "ordinals", "injection", "subsets",
 			"limits of subsets", "steps", "budget", "parallelism", "pods, parallelism", "sent to the cluster of its pod",
+			"bounds",
 		}[k.Divides]
 	}},
 	{"pause", func(k *Kind) string {
@@ -161,11 +162,12 @@ func TestFactsOfAKindAreConsistent(t *testing.T) {
 			"its rollout is divided, and it has no partition": k.Rolling == nil && k.Divides >= DividesRollout &&
 				k.Divides <= DividesRolloutAndOrdinals,
 			"its steps need a workload, and it refers to none": (k.Divides == DividesSteps ||
-				k.Divides == DividesSubsetLimits) && (k.Refers == nil || k.Refers.Paths == nil),
+				k.Divides == DividesSubsetLimits || k.Divides == DividesBounds) && (k.Refers == nil || k.Refers.Paths == nil),
 			"its parallelism is divided, and it does not end": (k.Divides == DividesParallelism ||
 				k.Divides == DividesPodsAndParallelism) && k.Once == nil,
-			"it updates all pods, and has a partition":       k.UpdatesAll && k.Rolling != nil,
-			"it runs once, and it keeps revisions or scales": k.Once != nil && (k.Revisions || k.Scale),
+			"its bounds are divided, and where they are is unknown": (k.Divides == DividesBounds) != (k.Scaler != nil),
+			"it updates all pods, and has a partition":              k.UpdatesAll && k.Rolling != nil,
+			"it runs once, and it keeps revisions or scales":        k.Once != nil && (k.Revisions || k.Scale),
 			"it has a TTL, and its end is not known": k.Once != nil && k.Once.TTL != nil && k.Once.Ended == "" &&
 				!k.Once.Swept,
 			"a TTL applies by itself, and none can be set": k.Once != nil && k.Once.Standard >= 0 && k.Once.TTL == nil,

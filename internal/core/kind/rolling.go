@@ -45,4 +45,6 @@ const (
 	DividesPodsAndParallelism
 	// DividesNothingButPods: it goes to the cluster that has its pod.
 	DividesNothingButPods
+	// DividesBounds: the smallest and the largest number of pods of the workload that it refers to.
+	DividesBounds
 )

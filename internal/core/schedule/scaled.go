@@ -3,6 +3,7 @@ package schedule
 import (
 	"encoding/json"
 	"maps"
+	"strings"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -10,8 +11,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// SetScaled makes the scheduler keep the distribution of replicas by the members' autoscalers, which belong to the
-// FederatedHPA by; nil makes it divide them again. The entries of clusters without replicas stay.
+// SetScaled makes the scheduler keep the distribution of replicas by the members' autoscalers. by is the content of
+// wellknown.ScaledByAnnotation. No clusters make it divide the replicas again. The entries of clusters without replicas
+// stay.
 func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 	if clusters == nil {
 		fields.PutAnnotation(b, wellknown.ScaledByMembersAnnotation, "")
@@ -29,7 +31,13 @@ func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 	fields.SetAnnotation(b, wellknown.ScaledByAnnotation, by)
 }
 
-// SetScaler records the FederatedHPA whose autoscalers scale in the members, before they have changed any replicas.
+// ScaledByAutoscalers reports whether autoscalers that policies propagate scale in the members: they are named by kind
+// and name, and FederatedHPAs by their name alone.
+func ScaledByAutoscalers(b workv1alpha2.Binding) bool {
+	return strings.Contains(b.GetAnnotations()[wellknown.ScaledByAnnotation], " ")
+}
+
+// SetScaler records whose autoscalers scale in the members, before they have changed any replicas.
 func SetScaler(b workv1alpha2.Binding, by string) {
 	fields.SetAnnotation(b, wellknown.ScaledByAnnotation, by)
 }

@@ -67,9 +67,13 @@ var (
 	PersistentPodState   = kind("apps.kruise.io", "v1alpha1", "PersistentPodState", "persistentpodstates", true)
 	PodUnavailableBudget = kind("policy.kruise.io", "v1alpha1", "PodUnavailableBudget", "podunavailablebudgets", true)
 	PodDisruptionBudget  = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true)
-	Service              = kind("", "v1", "Service", "services", true)
-	Secret               = kind("", "v1", "Secret", "secrets", true)
-	ResourceQuota        = kind("", "v1", "ResourceQuota", "resourcequotas", true)
+	// HorizontalPodAutoscaler and ScaledObject, of KEDA, name the workload that they scale.
+	HorizontalPodAutoscaler = kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
+	ScaledObject            = kind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", true)
+
+	Service       = kind("", "v1", "Service", "services", true)
+	Secret        = kind("", "v1", "Secret", "secrets", true)
+	ResourceQuota = kind("", "v1", "ResourceQuota", "resourcequotas", true)
 	// Job and EndpointSlice are kinds of members alone.
 	Job           = kind("batch", "v1", "Job", "jobs", true)
 	EndpointSlice = kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true)
@@ -129,6 +133,8 @@ var (
 		PersistentPodState,
 		PodUnavailableBudget,
 		PodDisruptionBudget,
+		HorizontalPodAutoscaler,
+		ScaledObject,
 		kind("apps", "v1", "ControllerRevision", "controllerrevisions", true),
 	}
 )

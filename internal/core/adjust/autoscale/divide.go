@@ -84,7 +84,7 @@ func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, in map[string]Holding,
 	if int(of.Max) < len(clusters) {
 		shares = map[string]Share{}
 		for _, name := range clusters {
-			shares[name] = Share{Bounds: Bounds{1, 1}, Of: of, Clusters: clusters}
+			shares[name] = Share{Bounds: Bounds{Min: 1, Max: 1}, Of: of, Clusters: clusters}
 		}
 		return shares, since, fmt.Errorf("maxReplicas is %d, but the workload is in %d clusters, each of which needs at least one: increase maxReplicas, or select fewer clusters in the policy", of.Max, len(clusters))
 	}
@@ -164,12 +164,12 @@ func divide(of Bounds, weights map[string]int32, in map[string]Holding, present 
 	for _, name := range clusters {
 		others := maps.Clone(limits)
 		delete(others, name)
-		if limit, limited := limits[name]; limited && limit >= Split(of, weights, others, kept)[name].Max {
+		if limit, limited := limits[name]; limited && limit >= fleet.SplitBounds(of, weights, others, kept)[name].Max {
 			limits = others
 		}
 	}
-	split := Split(of, weights, limits, kept)
-	for limited := -1; limited < len(limits); split = Split(of, weights, limits, kept) {
+	split := fleet.SplitBounds(of, weights, limits, kept)
+	for limited := -1; limited < len(limits); split = fleet.SplitBounds(of, weights, limits, kept) {
 		limited = len(limits)
 		for name, h := range in {
 			if _, keeps := kept[name]; !keeps && !h.Lost && h.Room >= 0 &&
@@ -189,59 +189,6 @@ func divide(of Bounds, weights map[string]int32, in map[string]Holding, present 
 		out[name] = s
 	}
 	return out
-}
-
-// Split divides the bounds between clusters in proportion to weights, of which there are at most of.Max. The maxima add
-// up to of.Max. The minima add up to of.Min, or to the number of clusters if that is higher, since each is at least 1.
-// limits are the largest shares and kept are fixed shares, unless the bounds cannot be divided so.
-func Split(of Bounds, weights, limits map[string]int32, kept map[string]Bounds) map[string]Bounds {
-	clusters := slices.Sorted(maps.Keys(weights))
-	n := len(clusters)
-	lowest := max(of.Min, int32(n))
-	free := Bounds{lowest, of.Max}
-	for _, b := range kept {
-		free.Min, free.Max = free.Min-b.Min, free.Max-b.Max
-	}
-	if rest := int32(n - len(kept)); free.Min < rest || free.Max < rest || rest == 0 && (free != Bounds{}) {
-		kept = nil
-	}
-	seats, top := make([]fleet.Seat, n), make([]int64, n)
-	for i, name := range clusters {
-		seats[i] = fleet.Seat{Weight: int64(max(weights[name], 1)), Cap: int64(of.Max), Floor: 1}
-		if limit, limited := limits[name]; limited {
-			seats[i].Cap = int64(max(limit, 1))
-		}
-		top[i] = int64(of.Max)
-		if b, keeps := kept[name]; keeps {
-			seats[i].Floor, seats[i].Cap, top[i] = int64(b.Max), int64(b.Max), int64(b.Max)
-		}
-	}
-	most := pour(int64(of.Max), seats, top)
-	for i, name := range clusters {
-		seats[i].Floor, seats[i].Cap, top[i] = 1, min(seats[i].Cap, most[i]), most[i]
-		if b, keeps := kept[name]; keeps {
-			seats[i].Floor, seats[i].Cap, top[i] = int64(b.Min), int64(b.Min), int64(b.Min)
-		}
-	}
-	least := pour(int64(lowest), seats, top, most)
-	out := make(map[string]Bounds, n)
-	for i, name := range clusters {
-		out[name] = Bounds{int32(least[i]), int32(most[i])}
-	}
-	return out
-}
-
-// pour divides total between seats, and what remains up to the tops, one after the other.
-func pour(total int64, seats []fleet.Seat, tops ...[]int64) []int64 {
-	shares := fleet.Split(total, seats)
-	for _, top := range tops {
-		raised := slices.Clone(seats)
-		for i := range raised {
-			raised[i].Floor, raised[i].Cap = shares[i], max(top[i], shares[i])
-		}
-		shares = fleet.Split(total, raised)
-	}
-	return shares
 }
 
 // Reasons returns why the shares are not in proportion to the replicas, and when they will be divided again, to follow

@@ -19,13 +19,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // Bounds are minReplicas and maxReplicas of one cluster's autoscaler.
-type Bounds struct {
-	Min int32 `json:"min"`
-	Max int32 `json:"max"`
-}
+type Bounds = fleet.Bounds
 
 // Share is the input of one cluster's autoscaler.
 type Share struct {

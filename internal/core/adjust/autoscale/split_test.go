@@ -3,7 +3,6 @@ package autoscale
 import (
 	"encoding/json"
 	"math"
-	"math/rand"
 	"reflect"
 	"strings"
 	"testing"
@@ -16,27 +15,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestBoundsAreSplitInProportionToReplicas(t *testing.T) {
-	for _, c := range []struct {
-		name            string
-		lowest, highest int32
-		replicas        map[string]int32
-		want            map[string]Bounds
-	}{
-		{"alike", 4, 10, map[string]int32{"a": 2, "b": 2}, map[string]Bounds{"a": {2, 5}, "b": {2, 5}}},
-		{"two to one", 3, 9, map[string]int32{"a": 2, "b": 1}, map[string]Bounds{"a": {2, 6}, "b": {1, 3}}},
-		{"a minimum below the number of clusters", 1, 6, map[string]int32{"a": 1, "b": 1, "c": 1},
-			map[string]Bounds{"a": {1, 2}, "b": {1, 2}, "c": {1, 2}}},
-		{"as many clusters as replicas", 1, 2, map[string]int32{"a": 9, "b": 1}, map[string]Bounds{"a": {1, 1}, "b": {1, 1}}},
-		{"one cluster", 2, 7, map[string]int32{"a": 3}, map[string]Bounds{"a": {2, 7}}},
-	} {
-		got := Split(Bounds{c.lowest, c.highest}, c.replicas, nil, nil)
-		for name, want := range c.want {
-			if got[name] != want {
-				t.Errorf("%s: cluster %s gets %v, want %v", c.name, name, got[name], want)
-			}
-		}
-	}
+func TestEachClusterNeedsAReplica(t *testing.T) {
 	few := spec()
 	few.MaxReplicas = 2
 	if _, _, err := Shares(few, holdings(map[string]int32{"a": 1, "b": 1, "c": 1}), nil, Window{}); err == nil ||
@@ -52,37 +31,6 @@ func holdings(replicas map[string]int32) map[string]Holding {
 		in[name] = unknown(n)
 	}
 	return in
-}
-
-func TestSharesAddUp(t *testing.T) {
-	for seed := range int64(5000) {
-		r := rand.New(rand.NewSource(seed))
-		replicas, limits, kept := map[string]int32{}, map[string]int32{}, map[string]Bounds{}
-		for i := range 1 + r.Intn(8) {
-			name := string(rune('a' + i))
-			replicas[name] = int32(r.Intn(20))
-			switch r.Intn(4) {
-			case 0:
-				limits[name] = int32(r.Intn(20))
-			case 1:
-				least := 1 + int32(r.Intn(8))
-				kept[name] = Bounds{least, least + int32(r.Intn(20))}
-			}
-		}
-		highest := int32(len(replicas) + r.Intn(60))
-		lowest := 1 + int32(r.Intn(int(highest)))
-		got := Split(Bounds{lowest, highest}, replicas, limits, kept)
-		var least, most int32
-		for name, b := range got {
-			if b.Min < 1 || b.Min > b.Max {
-				t.Fatalf("seed %d: cluster %s gets %v", seed, name, b)
-			}
-			least, most = least+b.Min, most+b.Max
-		}
-		if most != highest || least != max(lowest, int32(len(replicas))) {
-			t.Fatalf("seed %d: %v make %d to %d, want %d to %d", seed, got, least, most, lowest, highest)
-		}
-	}
 }
 
 func TestSharesStayUntilBoundsOrClustersChange(t *testing.T) {

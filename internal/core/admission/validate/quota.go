@@ -36,7 +36,7 @@ func FederatedResourceQuota(q *policyv1alpha1.FederatedResourceQuota) field.Erro
 	sums := corev1.ResourceList{}
 	for i, a := range q.Spec.StaticAssignments {
 		at := path.Child("staticAssignments").Index(i)
-		errs = append(errs, clusterName(a.ClusterName, at.Child("clusterName"))...)
+		errs = append(errs, ClusterName(a.ClusterName, at.Child("clusterName"))...)
 		errs = append(errs, quotaResources(a.Hard, at.Child("hard"))...)
 		for _, name := range slices.Sorted(maps.Keys(a.Hard)) {
 			if _, limited := q.Spec.Overall[name]; !limited {

@@ -262,30 +262,20 @@ func (f *fleet) put(m *member, value any, path ...string) {
 
 // refersToNumber reports whether the division of a kind needs the replicas of the workload that it refers to.
 func refersToNumber(k *kind.Kind) bool {
-	return k.Divides == kind.DividesSubsetLimits || k.Divides == kind.DividesSteps
+	return k.Divides == kind.DividesSubsetLimits || k.Divides == kind.DividesSteps || k.Divides == kind.DividesBounds
 }
 
 // KindsWithTarget returns the kinds that TargetOf knows.
 func KindsWithTarget() []schema.GroupKind { return kind.Select(refersToNumber) }
 
-// TargetOf returns the workload that a WorkloadSpread or a Kruise Rollout refers to, in the same namespace. ok is false
-// for other templates.
+// TargetOf returns the workload that a WorkloadSpread, a Kruise Rollout or an autoscaler refers to, in the same
+// namespace. ok is false for other templates.
 func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, name string, ok bool) {
 	k := kind.Facts(template)
 	if !refersToNumber(k) || template.GetAnnotations()[wellknown.RolloutScopeAnnotation] != "Fleet" {
 		return target, "", false
 	}
-	var ref map[string]any
-	for _, path := range k.WorkloadPaths() {
-		if ref == nil {
-			ref = object(template.Object, path...)
-		}
-	}
-	gv, err := schema.ParseGroupVersion(text(ref, "apiVersion"))
-	if err != nil {
-		return target, "", false
-	}
-	return gv.WithKind(text(ref, "kind")).GroupKind(), text(ref, "name"), text(ref, "name") != ""
+	return k.Target(template.Object)
 }
 
 // workloadSpread divides the numeric maxReplicas of subsets by the replicas of the workload in each cluster. If those

@@ -133,6 +133,9 @@ const (
 	BudgetExceedsPods = "BudgetExceedsPods"
 	// BudgetBlocksEviction: a disruption budget allows no disruption in some cluster, so its nodes cannot be drained.
 	BudgetBlocksEviction = "BudgetBlocksEviction"
+	// BoundsTooLow: the maximum of an autoscaler is less than the number of clusters, each of which needs at least one
+	// pod.
+	BoundsTooLow = "BoundsTooLow"
 	// StatusIncomplete: the status that an interpreter reports lacks the updated replicas, so a rollout cannot see its
 	// progress.
 	StatusIncomplete = "StatusIncomplete"
@@ -153,8 +156,8 @@ const (
 func ConditionTypes() []string {
 	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, StagesIgnored, RevisionSkew,
 		RevisionMissing, StaleVolume, OrdinalsUnassigned,
-		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, ChangeAwaitsRelease,
-		ConfigMapMissing, OverwriteForbidden}
+		BudgetExceedsPods, BudgetBlocksEviction, BoundsTooLow, StatusIncomplete, ProgressDeadlineExceeded,
+		ChangeAwaitsRelease, ConfigMapMissing, OverwriteForbidden}
 }
 
 // Concerns reports whether the numbers of a template count the pods of all clusters; if not, there is no need to call
@@ -177,9 +180,11 @@ func (h handler) concerned(o options, template *unstructured.Unstructured, divid
 		h.always != nil && h.always(template.Object) && !h.retained(template)
 }
 
-// retained reports whether members own the replicas of the template. The hub then cannot divide numbers by replicas.
+// retained reports whether a user left the replicas of the template to members. The hub then cannot divide numbers by
+// replicas. If autoscalers set them, the hub knows them.
 func (h handler) retained(template *unstructured.Unstructured) bool {
-	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
+	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" &&
+		template.GetAnnotations()[wellknown.ScaledByAnnotation] == ""
 }
 
 // arithmetic reports whether numbers of the template count pods of the whole fleet.
@@ -568,6 +573,8 @@ func handlerOf(template *unstructured.Unstructured) handler {
 		return handler{share: func(f *fleet) error { return f.parallelism(k) }}
 	case kind.DividesPodsAndParallelism:
 		return handler{share: (*fleet).ephemeralJob}
+	case kind.DividesBounds:
+		return handler{share: func(f *fleet) error { return f.shareBounds(k.Scaler) }}
 	case kind.DividesNothingButPods:
 		return handler{share: (*fleet).recreateRequest, always: func(map[string]any) bool { return true }}
 	}

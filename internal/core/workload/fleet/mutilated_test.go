@@ -47,6 +47,11 @@ var examples = map[schema.GroupKind]string{
 	{Group: kruise, Kind: "DaemonSet"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, ` + fleetWide +
 		`, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
 	{Group: "game.kruise.io", Kind: "GameServerSet"}: `{apiVersion: game.kruise.io/v1alpha1, kind: GameServerSet, metadata: {name: x}, spec: {replicas: 6, gameServerTemplate: {spec: {a: 1}}, updateStrategy: {rollingUpdate: {partition: 2, maxUnavailable: 30%}}, scaleStrategy: {maxUnavailable: 2}}}`,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: `{apiVersion: autoscaling/v2, ` +
+		`kind: HorizontalPodAutoscaler, ` + fleetWide + `, spec: {minReplicas: 2, maxReplicas: 9}}`,
+	{Group: "keda.sh", Kind: "ScaledObject"}: `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: x, ` +
+		`annotations: {argosy.io/rollout-scope: Fleet, autoscaling.keda.sh/paused-replicas: "4"}}, ` +
+		`spec: {maxReplicaCount: 9}}`,
 	{Group: "policy", Kind: "PodDisruptionBudget"}: `{apiVersion: policy/v1, kind: PodDisruptionBudget, ` +
 		fleetWide + `, spec: {minAvailable: 50%}}`,
 	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: `{apiVersion: policy.kruise.io/v1alpha1, ` +

@@ -39,8 +39,14 @@ func WithOrigin(status map[string]any, observed *unstructured.Unstructured) map[
 // not if the cluster has an older generation, if a release keeps another revision there, or if its controller has not
 // observed the object.
 func CountsUpdated(status map[string]any, generation int64) bool {
+	return Current(status, generation) && fields.Text(status, FormerRevisionField) == ""
+}
+
+// Current reports whether a status is of an object that was made from this generation of the template, and that its
+// controller has observed.
+func Current(status map[string]any, generation int64) bool {
 	of, reports := fields.Whole(status[TemplateGenerationField])
-	return observed(status) && (!reports || of >= generation) && fields.Text(status, FormerRevisionField) == ""
+	return observed(status) && (!reports || of >= generation)
 }
 
 // CountsManifest reports whether the updated pods in a status have the pods of the manifest of a Work. Its replicas and
