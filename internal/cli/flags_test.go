@@ -92,7 +92,7 @@ var otherProgramsFlags = map[string]string{
 		"shutdown-delay-duration shutdown-watch-termination-grace-period",
 	"kube-controller-manager": "cluster-signing-cert-file cluster-signing-key-file controller-start-interval controllers node-monitor-grace-period " +
 		"root-ca-file service-account-private-key-file",
-	"karmada-scheduler": "v",
+	"karmada-scheduler": "master v",
 	"make bench":        "hub-arg pull-only",
 }
 

@@ -66,7 +66,8 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 	const own = "; a RoleBinding to the ClusterRole argosy:view permits it"
 	const fleetWide = "you may not list clusters.cluster.karmada.io, clusterpropagationpolicies.policy.karmada.io, " +
 		"clusteroverridepolicies.policy.karmada.io in all namespaces" + fleet + "; you may not list " +
-		"propagationpolicies.policy.karmada.io, overridepolicies.policy.karmada.io, resourcebindings.work.karmada.io, "
+		"propagationpolicies.policy.karmada.io, overridepolicies.policy.karmada.io, " +
+		"federatedresourcequotas.policy.karmada.io, resourcebindings.work.karmada.io, "
 	const inEU = "of cluster eu; a RoleBinding to the ClusterRole view in that cluster permits it"
 	for args, c := range map[string]struct {
 		inMember bool   // the member refuses
@@ -106,6 +107,7 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 			s := clitest.See(t, map[string]*membertest.Server{"eu": member})
 			s.ServeBindings()
 			for plural, gvk := range map[string]schema.GroupVersionKind{
+				"federatedresourcequotas":           policyv1alpha1.GroupVersion.WithKind("FederatedResourceQuota"),
 				"overridepolicies":                  policyv1alpha1.GroupVersion.WithKind("OverridePolicy"),
 				"clusteroverridepolicies":           policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"),
 				"resourceinterpretercustomizations": configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization"),
