@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
@@ -75,6 +76,8 @@ type Seen struct {
 	Suspended              bool
 	// Troubled is true if pods of the template do not run there.
 	Troubled bool
+	// OwnScale is true if autoscalers in the members set the replicas.
+	OwnScale bool
 	// Outdated is true if what the cluster has applied is older than the Work.
 	Outdated bool
 	// RunEnd is how the run of the template ended; empty if it did not. After the end, a cluster without a report gets no
@@ -96,7 +99,8 @@ func See(b workv1alpha2.Binding, target workv1alpha2.TargetCluster, report *work
 	of := b.BindingSpec().Resource
 	s := Seen{Kind: match.GroupKind(of.APIVersion, of.Kind), Target: target, Report: report,
 		Suspended: dispatch.Suspended(b, target.Name), Troubled: f.Troubled.ailing(b, target.Name),
-		Unsent: aggregate.UnwrittenIn(b.BindingStatus().Conditions, target.Name)}
+		OwnScale: b.GetAnnotations()[wellknown.ScaledByAnnotation] != "",
+		Unsent:   aggregate.UnwrittenIn(b.BindingStatus().Conditions, target.Name)}
 	conditions, quoted := b.BindingStatus().Conditions, strconv.Quote(target.Name)
 	if end := aggregate.RunEnd(conditions); end != nil {
 		s.RunEnd = dispatch.RunEnd(end.Reason)
@@ -230,11 +234,11 @@ func (s Seen) ails(r workv1alpha2.AggregatedStatusItem, status map[string]any, p
 	return s.Troubled || Refusal(s.Kind, status, s.Target.Replicas) != ""
 }
 
-// uncreated returns how many pods a status lacks; 0 if it does not count pods. The pods of a run end, so a run lacks
-// pods only while it has none.
+// uncreated returns how many pods a status lacks; 0 if it does not count pods, or the member wants another number. The
+// pods of a run end, so a run lacks pods only while it has none.
 func (s Seen) uncreated(status map[string]any) int64 {
 	counters := kind.Lookup(s.Kind).Counters
-	if status == nil || counters.All == "" && counters.Existing == nil || interpret.RunsOnce(s.Kind) &&
+	if status == nil || s.OwnScale || counters.All == "" && counters.Existing == nil || interpret.RunsOnce(s.Kind) &&
 		fields.Number(status, "active")+fields.Number(status, "succeeded")+fields.Number(status, "failed") > 0 {
 		return 0
 	}

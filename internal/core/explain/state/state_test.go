@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
@@ -147,6 +148,11 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 		"a set without pods": {kind: "StatefulSet", replicas: 3, report: applied(workv1alpha1.ResourceUnknown),
 			status: `{"replicas": 1, "readyReplicas": 1}`, want: state.Progressing, ready: 1, wanted: 3,
 			what: "not created yet: 2 pods"},
+		"a set that an autoscaler of the member scales": {kind: "StatefulSet", replicas: 3,
+			change: func(b *workv1alpha2.ResourceBinding) {
+				b.Annotations = map[string]string{wellknown.ScaledByAnnotation: "HorizontalPodAutoscaler web"}
+			}, report: applied(workv1alpha1.ResourceUnknown), status: `{"replicas": 1, "readyReplicas": 1}`,
+			want: state.Progressing, ready: 1, wanted: 3},
 		"no replicas": {kind: "ConfigMap", report: applied(workv1alpha1.ResourceHealthy), want: state.Healthy},
 		"suspended":   {kind: "Deployment", replicas: 3, change: suspend, want: state.Suspended, wanted: 3},
 		"suspended, and healthy": {kind: "Deployment", replicas: 3, change: suspend,
