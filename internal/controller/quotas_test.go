@@ -401,6 +401,7 @@ func TestDeletedWorkloadFreesTheQuotaAtOnce(t *testing.T) {
 		w := newQuotas(t, Options{})
 		w.quota("team", "cpu: 1", "")
 		w.deploy("web", 1, "1")
+		w.expect("web", "team", "placed 1, running 1, Success, used 1")
 		w.deploy("late", 1, "1")
 		w.expect("late", "team", "placed 0, running 0, QuotaExceeded, used 1")
 		if err := w.Delete(t.Context(), w.deployment("web", 1, "1")); err != nil {
@@ -502,6 +503,37 @@ func TestOtherResourceQuotaOfTheNameStays(t *testing.T) {
 			if limit(name) != "7" {
 				t.Errorf("in m1, %s limits cpu to %s", name, limit(name))
 			}
+		}
+	})
+}
+
+// The scheduler reserves room for a placement before it is written. What a quota refuses keeps none from others.
+func TestRefusedPlacementReservesNoRoom(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		total := int64(0)
+		for _, m := range w.members {
+			for _, cpu := range m.cpu {
+				total += cpu
+			}
+		}
+		w.write(coretest.Object(t, fmt.Sprintf("{apiVersion: policy.karmada.io/v1alpha1, kind: FederatedResourceQuota, "+
+			"metadata: {namespace: shop, name: q}, spec: {overall: {cpu: %d}}}", total-1)))
+		w.write(coretest.Object(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {namespace: shop, name: p}, "+
+			"spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {clusterAffinity: {clusterNames: [m1, m2, m3]}, "+
+			"replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}}}"))
+		for _, name := range []string{"a", "b"} {
+			replicas := map[string]int64{"a": total, "b": 1}[name]
+			w.write(coretest.Object(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: %s}, spec: {replicas: %d, selector: {}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: web, resources: {requests: {cpu: "1"}}}]}}}}`,
+				name, replicas)))
+			w.Quiet()
+		}
+		if got := w.placed()["Deployment shop/a"]; !strings.HasSuffix(got, " to []") {
+			t.Errorf("a is placed: %s", got)
+		}
+		if got := w.placed()["Deployment shop/b"]; !strings.Contains(got, " 1 []}") {
+			t.Errorf("b is not placed: %s", got)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,9 +185,10 @@ func (f fleetChanges) Start(_ context.Context, q queue) error {
 	})
 	f.r.Fleet.OnRoom(func(name string) {
 		if cluster := f.r.Fleet.Snapshot().Cluster(name); cluster != nil {
-			add(f.r.index.waits(name, func(b workv1alpha2.Binding) bool {
+			// A binding that a quota refused gives back the room that it tried, and would be called by that again.
+			add(slices.DeleteFunc(f.r.index.waits(name, func(b workv1alpha2.Binding) bool {
 				return schedule.AwaitsRoom(b, cluster, f.r.index.plugins)
-			}))
+			}), overQuota))
 		}
 	})
 	return nil
@@ -275,6 +277,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	observe(reason, cmp.Or(failure, err), r.Clock.Since(began))
 	if refused := (*quota.ExceededError)(nil); errors.As(err, &refused) {
 		r.pending.Forget(key)
+		r.Fleet.Assume(read, read.BindingSpec().Clusters) // others can use the room that the run reserved
 		_, err := r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName,
 			failure: &schedule.QuotaError{Err: quota.Denied(refused)}, ran: true})
 		return quotaRetry, err

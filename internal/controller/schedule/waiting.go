@@ -43,9 +43,14 @@ func (r *reconciler) retryAfter(b workv1alpha2.Binding, failure error) time.Dura
 // refused returns the bindings that the quotas of a namespace refused. A quota of it permits more now, or is gone.
 func (r *reconciler) refused(ctx context.Context, q client.Object) []reconcile.Request {
 	return filter.Listed(ctx, r.client, &workv1alpha2.ResourceBindingList{}, func(b client.Object) bool {
-		c := meta.FindStatusCondition(b.(workv1alpha2.Binding).BindingStatus().Conditions, workv1alpha2.Scheduled)
-		return c != nil && c.Reason == workv1alpha2.ReasonQuotaExceeded
+		return overQuota(b.(workv1alpha2.Binding))
 	}, client.InNamespace(q.GetNamespace()))
+}
+
+// overQuota reports whether a quota refused the last placement of a binding.
+func overQuota(b workv1alpha2.Binding) bool {
+	c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.Scheduled)
+	return c != nil && c.Reason == workv1alpha2.ReasonQuotaExceeded
 }
 
 // refresh queues the unscheduled bindings that a change of the fleet does not concern: the run fails as before, but the
