@@ -30,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -290,7 +291,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		return f, err
 	}
 
-	// 5. Its autoscaler, its releases and its quotas.
+	// 5. Its autoscalers, its releases and its quotas.
 	if namespace != "" {
 		var scalers autoscalingv1alpha1.FederatedHPAList
 		if err := may.List(ctx, &scalers, client.InNamespace(namespace)); err != nil {
@@ -305,6 +306,9 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 			return f, fmt.Errorf("list FederatedResourceQuotas: %w", err)
 		}
 		f.Scalers, f.Releases, f.Quotas = scalers.Items, releases.Items, quotas.Items
+		if f.Autoscalers, err = autoscalers(ctx, may, namespace); err != nil {
+			return f, err
+		}
 	}
 
 	// 6. Events.
@@ -314,6 +318,21 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	}
 	f.Missing = may.missing
 	return f, nil
+}
+
+// autoscalers returns the objects of a namespace that scale workloads in members.
+func autoscalers(ctx context.Context, r client.Reader, namespace string) (all []*unstructured.Unstructured, err error) {
+	for _, gvk := range kind.Scalers() {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err := r.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
+		}
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	}
+	return all, nil
 }
 
 // service returns the Service of a StatefulSet; nil if it names none, or if the user may not read Services.

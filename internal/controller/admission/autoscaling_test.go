@@ -73,3 +73,50 @@ func TestCronFederatedHPAAcceptsGuideSpelling(t *testing.T) {
 		}
 	})
 }
+
+func TestSecondAutoscalerOfAWorkloadIsWarnedOf(t *testing.T) {
+	object := func(t *testing.T, kind, name, target string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: `+kind+`, metadata: {name: `+name+`, namespace: shop}, spec: {scaleTargetRef: {`+
+			target+`}, maxReplicas: 3}}`)
+	}
+	const (
+		hpa, keda = "autoscaling/v2, kind: HorizontalPodAutoscaler", "keda.sh/v1alpha1, kind: ScaledObject"
+		fhpa      = "autoscaling.karmada.io/v1alpha1, kind: FederatedHPA"
+		web       = "apiVersion: apps/v1, kind: Deployment, name: web"
+	)
+	for name, c := range map[string]struct {
+		kind, name, target string
+		is, isName, of     string // what is on the hub
+		want               string
+	}{
+		"a FederatedHPA of a workload with an autoscaler": {fhpa, "load", web, hpa, "web", web,
+			"HorizontalPodAutoscaler web scales Deployment web, too"},
+		"an autoscaler of a workload with a FederatedHPA": {hpa, "web", web, fhpa, "load", web,
+			"FederatedHPA load scales Deployment web, too"},
+		"KEDA, of a workload with a FederatedHPA": {keda, "web", "name: web", fhpa, "load", web,
+			"FederatedHPA load scales"},
+		"a FederatedHPA of a workload of KEDA": {fhpa, "load", web, keda, "web", "name: web",
+			"ScaledObject web scales"},
+		"two autoscalers": {hpa, "web", web, hpa, "other", web,
+			"HorizontalPodAutoscaler other scales"},
+		"two FederatedHPAs": {fhpa, "load", web, fhpa, "other", web, "FederatedHPA other scales"},
+		"one of another name": {hpa, "web", web, fhpa, "load", strings.Replace(web, "web", "api",
+			1), ""},
+		"one of another kind": {hpa, "web", web, fhpa, "load", strings.Replace(web, "Deployment",
+			"StatefulSet", 1), ""},
+		"one that names nothing": {keda, "web", "", keda, "other", "", ""},
+		"a FederatedHPA, which names its kind itself": {fhpa, "load", web, keda, "web",
+			"apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			membertest.Run(t, func(t *testing.T) {
+				h := newHub(t, object(t, c.is, c.isName, c.of))
+				_, warnings, err := h.write("admin", object(t, c.kind, c.name, c.target), nil)
+				if output := strings.Join(warnings, "; "); err != nil || (output == "") != (c.want == "") ||
+					!strings.HasPrefix(output, c.want) {
+					t.Errorf("warned is %q, %v, want %q", output, err, c.want)
+				}
+			})
+		})
+	}
+}

@@ -29,7 +29,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	"github.com/argosy-io/argosy/api/crds"
+	kinds "github.com/argosy-io/argosy/internal/core/kind"
 )
 
 // hub does with a write of one of our kinds what an API server does: strict decoding and defaults by the schema,
@@ -72,7 +74,12 @@ var listKinds = map[schema.GroupVersionResource]string{
 		Resource: "clusterresourcebindings"}: "ClusterResourceBindingList",
 	{Group: "cluster.karmada.io", Version: "v1alpha1", Resource: "clusters"}: "ClusterList",
 	federatedQuotas: "FederatedResourceQuotaList",
-	releases:        "ReleaseList",
+	{Group: "autoscaling", Version: "v2",
+		Resource: "horizontalpodautoscalers"}: "HorizontalPodAutoscalerList",
+	{Group: "keda.sh", Version: "v1alpha1", Resource: "scaledobjects"}: "ScaledObjectList",
+	{Group: "autoscaling.karmada.io", Version: "v1alpha1",
+		Resource: "federatedhpas"}: "FederatedHPAList",
+	releases: "ReleaseList",
 	{Group: "release.argosy.io", Version: "v1alpha1",
 		Resource: "releaseapprovals"}: "ReleaseApprovalList",
 	{Version: "v1", Resource: "secrets"}:         "SecretList",
@@ -108,6 +115,9 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 		mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: kind}, meta.RESTScopeNamespace)
 	}
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	for _, gvk := range append(kinds.Scalers(), autoscalingv1alpha1.GroupVersion.WithKind("FederatedHPA")) {
+		mapper.Add(gvk, meta.RESTScopeNamespace)
+	}
 
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })

@@ -2,13 +2,17 @@ package admission
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	kinds "github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 )
 
@@ -40,6 +44,41 @@ func (o *objects) adviseMissing(ctx context.Context, r request) {
 	if account := dependency.Reporter(r.obj); account != "" {
 		if may, err := o.mayReport(ctx, r.GetNamespace(), account); err == nil && !may {
 			warn(ctx, []string{validate.MissingRights(r.GetNamespace(), account)}, nil)
+		}
+	}
+}
+
+// adviseAutoscalers warns the author of a new autoscaler of a workload of others that scale it, too. Kinds that cannot
+// be read are skipped.
+func (o *objects) adviseAutoscalers(ctx context.Context, a admission.Attributes,
+	interfaces admission.ObjectInterfaces) {
+	scalers := append(kinds.Scalers(), autoscalingv1alpha1.GroupVersion.WithKind(autoscalingv1alpha1.FederatedHPAKind))
+	same := func(gvk schema.GroupVersionKind) bool { return gvk.GroupKind() == a.GetKind().GroupKind() }
+	if a.GetOperation() != admission.Create || a.GetSubresource() != "" || !slices.ContainsFunc(scalers, same) {
+		return
+	}
+	obj, err := templateOf(a.GetObject(), a, interfaces)
+	if err != nil || obj == nil || (request{Attributes: a}).fieldValidation() == metav1.FieldValidationIgnore {
+		return
+	}
+	workload, name, ok := kinds.Facts(obj).Target(obj.Object)
+	for _, gvk := range scalers {
+		m, err := o.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil || !ok {
+			continue
+		}
+		others, err := o.client.Resource(m.Resource).Namespace(a.GetNamespace()).List(ctx,
+			metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			continue
+		}
+		for i := range others.Items {
+			other := &others.Items[i]
+			gk, of, _ := kinds.Lookup(gvk.GroupKind()).Target(other.Object)
+			if gk == workload && of == name && !(same(gvk) && other.GetName() == obj.GetName()) {
+				warn(ctx, []string{fmt.Sprintf("%s %s scales %s %s, too: they undo each other's replicas; keep one of them",
+					gvk.Kind, other.GetName(), workload.Kind, name)}, nil)
+			}
 		}
 	}
 }

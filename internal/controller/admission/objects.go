@@ -239,6 +239,7 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 		return err
 	}
 	o.adviseQuota(ctx, a, interfaces)
+	o.adviseAutoscalers(ctx, a, interfaces)
 	if r, ok := native(a, interfaces); ok {
 		o.adviseMissing(ctx, r)
 		return nil

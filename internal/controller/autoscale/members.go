@@ -2,7 +2,6 @@ package autoscale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,16 +75,12 @@ func (r *reconciler) templateChanged(add func(execute.Target)) template.Handler 
 			if obj == nil {
 				continue
 			}
-			if workload, ok := execute.TargetOf(obj); ok {
-				add(workload)
+			scaled, ok := execute.TargetOf(obj)
+			if self := autoscale.TargetFor(obj); ok {
+				add(scaled)
+			} else if obj.GetAnnotations()[wellknown.ScaledByAnnotation] != "" || len(r.Templates.Autoscalers(self)) > 0 {
+				add(self)
 			}
-		}
-		if is == nil {
-			return
-		}
-		if workload := autoscale.TargetFor(is); is.GetAnnotations()[wellknown.ScaledByAnnotation] != "" ||
-			len(r.Templates.Autoscalers(workload)) > 0 {
-			add(workload)
 		}
 	}
 }
@@ -105,13 +100,8 @@ func (r *reconciler) scaledBinding(_ context.Context, b *workv1alpha2.ResourceBi
 // responds is no event here.
 func (r *reconciler) followMembers(ctx context.Context, workload execute.Target) (reconcile.Result, error) {
 	after, err := r.follow(ctx, workload)
-	switch final := (finalError{}); {
-	case commit.Stale(err) || apierrors.IsNotFound(err):
+	if commit.Stale(err) || apierrors.IsNotFound(err) {
 		return reconcile.Result{RequeueAfter: commit.StaleRetry}, nil
-	case errors.As(err, &final):
-		ctrl.LoggerFrom(ctx).Info("cannot follow the autoscalers in the members", "workload", workload.String(), "why",
-			err.Error())
-		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }
@@ -124,25 +114,23 @@ func (r *reconciler) follow(ctx context.Context, workload execute.Target) (after
 	if err != nil {
 		return 0, err
 	}
-	replicas, _, scales, err := r.Interpreter.Replicas(ctx, tmpl)
-	if err != nil {
-		return 0, err
-	}
-
 	b, _, err := scope.BindingFor(ctx, r.client, workload.GroupKind, workload.Namespace, workload.Name)
 	if err != nil {
 		return 0, err
 	}
 
 	// 1. The label.
-	var by []string
-	if _, claimed := propagate.Claimed(tmpl); claimed && scales {
-		if by, err = r.propagatedAutoscalers(ctx, workload, tmpl, b); err != nil {
+	by, err := r.propagatedAutoscalers(ctx, workload, tmpl, b)
+	if err != nil {
+		return 0, err
+	}
+	if marked := autoscale.Mark(tmpl, by); marked != tmpl {
+		if tmpl, err = r.Templates.Update(ctx, marked); err != nil {
 			return 0, err
 		}
 	}
-	if tmpl, err = r.mark(ctx, tmpl, by); err != nil || b == nil {
-		return 0, err
+	if b == nil {
+		return 0, nil
 	}
 
 	// 2. The binding, before the template: the scheduler keeps the replicas that the autoscalers set.
@@ -158,6 +146,10 @@ func (r *reconciler) follow(ctx context.Context, workload execute.Target) (after
 		err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy)
 		return err != nil || membership.KnownNotReady(c)
 	})
+	replicas, _, _, err := r.Interpreter.Replicas(ctx, tmpl)
+	if err != nil {
+		return 0, err
+	}
 	if known = known && replicas == b.BindingSpec().Replicas; !known {
 		after, sum = r.Interval, nil
 	}
@@ -176,8 +168,7 @@ func (r *reconciler) follow(ctx context.Context, workload execute.Target) (after
 // it, with which they would compete. An autoscaler that is recorded is gone only if the API server says so: after a
 // start, the cache may not have it yet, and pods would move.
 func (r *reconciler) propagatedAutoscalers(ctx context.Context, workload execute.Target,
-	tmpl *unstructured.Unstructured,
-	b workv1alpha2.Binding) ([]string, error) {
+	tmpl *unstructured.Unstructured, b workv1alpha2.Binding) ([]string, error) {
 	by := autoscale.Propagated(tmpl, r.Templates.Autoscalers(workload))
 	recorded := tmpl.GetAnnotations()[wellknown.ScaledByAnnotation]
 	if recorded == "" && b != nil && schedule.ScaledByAutoscalers(b) {
@@ -213,25 +204,6 @@ func (r *reconciler) propagatedAutoscalers(ctx context.Context, workload execute
 	}
 	slices.Sort(by)
 	return by, nil
-}
-
-// mark writes what autoscale.Mark decides, and returns the template.
-func (r *reconciler) mark(ctx context.Context, tmpl *unstructured.Unstructured,
-	by []string) (*unstructured.Unstructured, error) {
-	marked := autoscale.Mark(tmpl, by)
-	if marked == tmpl {
-		return tmpl, nil
-	}
-	if len(by) == 0 { // managed fields, which the cache lacks, show whether a user applied the label, too
-		live, found, err := r.Templates.Live(ctx, tmpl.GroupVersionKind().GroupKind(), tmpl.GetNamespace(), tmpl.GetName())
-		if err != nil || !found {
-			return tmpl, err
-		}
-		if marked = autoscale.Mark(live, by); marked == live {
-			return tmpl, nil
-		}
-	}
-	return r.Templates.Update(ctx, marked)
 }
 
 // divideAgain lets the scheduler divide the replicas of a workload that autoscalers have scaled.

@@ -18,15 +18,11 @@ import (
 // stay, and so do all with the label retain-replicas. The second value is true if the result differs from retained.
 // manager is the hub's name in managed fields.
 func Share(manifest, retained, observed *unstructured.Unstructured, manager string) (*unstructured.Unstructured, bool) {
-	given, set := replicas(manifest)
-	kept, keeps := replicas(retained)
-	switch {
-	case manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" && kept == given:
-		// Its kind has no rule for the label.
-		return keepReplicas(retained, observed), false
-	case retained == manifest, manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true":
+	if retained == manifest || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
 		return retained, false
 	}
+	given, set := replicas(manifest)
+	kept, keeps := replicas(retained)
 	if has, there := replicas(observed); !set || !keeps || !there || kept != has || kept == given ||
 		len(ScaledBy(observed.GetManagedFields(), manager)) > 0 {
 		return retained, false
@@ -114,16 +110,7 @@ func KeepScaled(retained, observed *unstructured.Unstructured) *unstructured.Uns
 	if !Scaled(retained, observed) {
 		return retained
 	}
-	return keepReplicas(retained, observed)
-}
-
-// keepReplicas returns retained with the replicas of the member's object.
-func keepReplicas(retained, observed *unstructured.Unstructured) *unstructured.Unstructured {
-	given, set := replicas(retained)
-	has, there := replicas(observed)
-	if !set || !there || given == has {
-		return retained
-	}
+	has, _ := replicas(observed)
 	out := retained.DeepCopy()
 	if unstructured.SetNestedField(out.Object, has, "spec", "replicas") != nil {
 		return retained

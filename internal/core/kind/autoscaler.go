@@ -31,6 +31,10 @@ var (
 		Scaler: &Scaler{Version: "v1alpha1", Min: []string{"spec", "minReplicaCount"},
 			Max: []string{"spec", "maxReplicaCount"}, DefaultMax: 100, PausedAt: "autoscaling.keda.sh/paused-replicas"}})
 
+	// A FederatedHPA acts on the hub.
+	_ = Register(Kind{GroupKind: groupKind("autoscaling.karmada.io", "FederatedHPA"),
+		Refers: &References{Paths: scaleTargetRef}})
+
 	scaleTargetRef = [][]string{{"spec", "scaleTargetRef"}}
 )
 

@@ -21,14 +21,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Propagated returns the autoscalers that policies propagate and that scale the workload, as "HorizontalPodAutoscaler
-// web", sorted.
+// Propagated returns the autoscalers of the workload that policies propagate as they do the workload, sorted, as
+// "HorizontalPodAutoscaler web". Workloads of kinds that are not known to scale have none.
 func Propagated(workload *unstructured.Unstructured, autoscalers []*unstructured.Unstructured) []string {
 	var found []string
+	_, propagated := propagate.Claimed(workload)
 	for _, a := range autoscalers {
 		_, claimed := propagate.Claimed(a)
-		if target, ok := execute.TargetOf(a); ok && claimed && a.GetDeletionTimestamp() == nil &&
-			target == TargetFor(workload) {
+		if target, ok := execute.TargetOf(a); ok && claimed && propagated && a.GetDeletionTimestamp() == nil &&
+			target == TargetFor(workload) && kind.Facts(workload).Scale {
 			found = append(found, a.GetKind()+" "+a.GetName())
 		}
 	}
@@ -68,20 +69,11 @@ func Mark(template *unstructured.Unstructured, autoscalers []string) *unstructur
 	return out
 }
 
-// usersLabel reports whether a user applied the label after the hub had set it: by the record of `kubectl apply`, or by
-// managed fields of another manager than that of the hub's annotation.
+// usersLabel reports whether a user applied the label after the hub had set it, by the record of `kubectl apply`.
 func usersLabel(template *unstructured.Unstructured) bool {
-	const key = policyv1alpha1.RetainReplicasLabel
 	var applied map[string]any
-	if json.Unmarshal([]byte(template.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) == nil &&
-		fields.Text(applied, "metadata", "labels", key) != "" {
-		return true
-	}
-	return slices.ContainsFunc(fields.Objects(template.Object, "metadata", "managedFields"), func(e map[string]any) bool {
-		metadata := fields.Object(e, "fieldsV1", "f:metadata")
-		return fields.Value(metadata, "f:labels", "f:"+key) != nil &&
-			fields.Value(metadata, "f:annotations", "f:"+wellknown.ScaledByAnnotation) == nil
-	})
+	return json.Unmarshal([]byte(template.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) == nil &&
+		fields.Text(applied, "metadata", "labels", policyv1alpha1.RetainReplicasLabel) != ""
 }
 
 // Followed returns the replicas of each cluster as autoscalers in the members have set them, for a template of that
@@ -126,14 +118,10 @@ func reported(b workv1alpha2.Binding, in workv1alpha2.TargetCluster, generation 
 		return 0, false
 	}
 	of := b.BindingSpec().Resource
-	gk := match.GroupKind(of.APIVersion, of.Kind)
-	pods, counts := interpret.PodsOf(gk, status)
-	_, told := fields.Whole(status[kind.OfReplicas.All])
+	pods, counts := interpret.PodsOf(match.GroupKind(of.APIVersion, of.Kind), status)
 	replicas := max(clamp(pods.All), 1)
-	switch {
-	case items[i].Health == workv1alpha1.ResourceHealthy && (told || kind.Lookup(gk).Counters.All != ""):
-		return replicas, true
-	case replicas > in.Replicas && (!counts || pods.Updated == pods.All): // more are wanted, and not all are ready
+	if items[i].Health == workv1alpha1.ResourceHealthy ||
+		replicas > in.Replicas && (!counts || pods.Updated == pods.All) { // more are wanted, and not all are ready
 		return replicas, true
 	}
 	return in.Replicas, true

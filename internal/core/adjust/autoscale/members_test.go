@@ -20,10 +20,6 @@ func TestTheLabelFollowsTheAutoscalersAndAUsersStays(t *testing.T) {
 		label = "resourcetemplate.karmada.io/retain-replicas"
 		ours  = `argosy.io/scaled-by: HorizontalPodAutoscaler web`
 		user  = `kubectl.kubernetes.io/last-applied-configuration: '{"metadata": {"labels": {"` + label + `": "true"}}}'`
-		owned = `managedFields: [
-			{manager: hub, fieldsV1: {"f:metadata": {"f:labels": {"f:` + label + `": {}}, "f:annotations": {
-				"f:argosy.io/scaled-by": {}}}}},
-			{manager: %s, fieldsV1: {"f:metadata": {"f:labels": {"f:%s": {}}}}}]`
 	)
 	for name, c := range map[string]struct {
 		metadata    string
@@ -48,10 +44,6 @@ func TestTheLabelFollowsTheAutoscalersAndAUsersStays(t *testing.T) {
 			[]string{"HorizontalPodAutoscaler web"}, "false", ""},
 		"a user applied it since": {`labels: {` + label + `: "true"}, annotations: {` + ours + `, ` + user + `}`, nil,
 			"true", ""},
-		"a user's manager owns it, too": {`labels: {` + label + `: "true"}, annotations: {` + ours + `}, ` +
-			fmt.Sprintf(owned, "argocd", label), nil, "true", ""},
-		"a user's manager owns another": {`labels: {` + label + `: "true"}, annotations: {` + ours + `}, ` +
-			fmt.Sprintf(owned, "argocd", "team"), nil, "-", ""},
 	} {
 		template := coretest.Object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, `+
 			c.metadata+`}}`)
@@ -100,6 +92,10 @@ func TestAutoscalersOfAWorkloadAreFound(t *testing.T) {
 			"apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web", clone, "[ScaledObject web]"},
 		"another kind with the field": {"example.com/v1, kind: Scaler", claimed,
 			"apiVersion: apps/v1, kind: Deployment, name: web", "apps/v1, kind: Deployment", "[]"},
+		"no policy propagates the workload": {"autoscaling/v2, kind: HorizontalPodAutoscaler", claimed,
+			"apiVersion: apps/v1, kind: Deployment, name: web", "", "[]"},
+		"the workload does not scale": {"autoscaling/v2, kind: HorizontalPodAutoscaler", claimed,
+			"apiVersion: batch/v1, kind: Job, name: web", "batch/v1, kind: Job", "[]"},
 		"it names nothing": {"autoscaling/v2, kind: HorizontalPodAutoscaler", claimed, "",
 			"apps/v1, kind: Deployment", "[]"},
 		"its API version is malformed": {"autoscaling/v2, kind: HorizontalPodAutoscaler", claimed,
@@ -108,7 +104,10 @@ func TestAutoscalersOfAWorkloadAreFound(t *testing.T) {
 		a := coretest.Object(t,
 			`{apiVersion: `+c.kind+`, metadata: {name: web, namespace: shop`+c.metadata+
 				`}, spec: {scaleTargetRef: {`+c.ref+`}}}`)
-		w := coretest.Object(t, `{apiVersion: `+c.workload+`, metadata: {name: web, namespace: shop}}`)
+		w := coretest.Object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}`)
+		if c.workload != "" {
+			w = coretest.Object(t, `{apiVersion: `+c.workload+`, metadata: {name: web, namespace: shop`+claimed+`}}`)
+		}
 		if got := fmt.Sprint(Propagated(w, []*unstructured.Unstructured{a})); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -142,12 +141,8 @@ func TestReplicasFollowThePodsOfEachCluster(t *testing.T) {
 			map[string]int32{"a": 4, "b": 3}},
 		"a StatefulSet": {"apps/v1 StatefulSet", report{pods(4, 4), healthy}, report{pods(3, 3), healthy}, nil, "",
 			map[string]int32{"a": 4, "b": 3}},
-		"a kind that counts replicas alone": {"example.com/v1 Widget", report{`{"replicas":4,` + fresh + `}`, healthy},
-			report{pods(3, 3), healthy}, nil, "",
-			map[string]int32{"a": 4, "b": 3}},
-		"a kind that counts nothing": {"example.com/v1 Widget", report{`{` + fresh + `}`, healthy},
-			report{`{` + fresh + `}`, healthy}, nil, "",
-			map[string]int32{"a": 3, "b": 3}},
+		"a kind that counts replicas alone": {"apps/v1 ReplicaSet", report{`{"replicas":4,` + fresh + `}`, healthy},
+			report{pods(3, 3), healthy}, nil, "", map[string]int32{"a": 4, "b": 3}},
 		"pods are being created": {"", report{pods(2, 2), unknown}, report{pods(3, 3), healthy}, nil, "",
 			map[string]int32{"a": 3, "b": 3}},
 		"more are wanted, some wait for room": {"", report{pods(9, 9), unknown}, report{pods(3, 3), healthy}, nil, "",

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -46,8 +47,9 @@ type Facts struct {
 	Missing []roles.Missing
 	// Service is the Service that the template names for its pods; nil if it names none.
 	Service *Service
-	// Scalers are the FederatedHPAs of its namespace.
-	Scalers []autoscalingv1alpha1.FederatedHPA
+	// Scalers are the FederatedHPAs of its namespace, Autoscalers the objects there of kinds that scale in members.
+	Scalers     []autoscalingv1alpha1.FederatedHPA
+	Autoscalers []*unstructured.Unstructured
 	// Quotas are the FederatedResourceQuotas of its namespace.
 	Quotas []policyv1alpha1.FederatedResourceQuota
 	// Releases in its namespace.
@@ -120,7 +122,7 @@ type Answer struct {
 	// Findings are sorted by severity, then by cluster.
 	Findings []Finding `json:"findings,omitempty"`
 	Policy   Policy    `json:"policy"`
-	// Scaling lists the FederatedHPAs that scale it.
+	// Scaling lists the FederatedHPAs and the autoscalers in members that scale it.
 	Scaling []string `json:"scaling,omitempty"`
 	// Placement is nil while there is no binding.
 	Placement *Placement `json:"placement,omitempty"`

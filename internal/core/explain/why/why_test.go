@@ -43,6 +43,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -1169,14 +1170,50 @@ var stories = []struct {
 			h := start(t, deployment, fleet()...)
 			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 9, "readyReplicas": 9}`, "m3")
-			for i := range h.Works {
-				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
-					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions,
-						metav1.Condition{Type: workv1alpha1.WorkScaledByMember, Status: metav1.ConditionTrue,
-							Reason:  workv1alpha1.ReasonAutoscaled,
-							Message: "HorizontalPodAutoscaler web in the cluster sets its replicas, which are kept."})
-				}
-			}
+			h.scaledIn("m3")
+			return h
+		}},
+	{name: "autoscalers that a policy propagates",
+		given: func(t *testing.T) *hub {
+			return scaledBy(t, autoscaler(t, "web", true, ""), autoscaler(t, "other", true, ""), scaledObject(t, "api"))
+		}},
+	{name: "an autoscaler that no policy propagates", severity: why.Attention,
+		want:  "HorizontalPodAutoscaler web does not scale it: no policy propagates it",
+		next:  "select it in the policy that selects Deployment web",
+		given: func(t *testing.T) *hub { return scaledBy(t, autoscaler(t, "web", false, "")) }},
+	{name: "an autoscaler and a FederatedHPA", severity: why.Attention,
+		want: "FederatedHPA load and HorizontalPodAutoscaler web scale it, and undo each other's replicas",
+		next: "delete all but one of them",
+		given: func(t *testing.T) *hub {
+			h := scaledBy(t, autoscaler(t, "web", true, ""))
+			h.Scalers = []autoscalingv1alpha1.FederatedHPA{federated("load")}
+			return h
+		}},
+	{name: "two autoscalers", severity: why.Attention,
+		want: "HorizontalPodAutoscaler a and HorizontalPodAutoscaler b scale it, and undo each other's replicas",
+		next: "delete all but one of them",
+		given: func(t *testing.T) *hub {
+			b, a := autoscaler(t, "web", true, ""), autoscaler(t, "web", true, "")
+			b.SetName("b")
+			a.SetName("a")
+			return scaledBy(t, b, a)
+		}},
+	{name: "an autoscaler beside one that a member has already", severity: why.Attention,
+		want: "HorizontalPodAutoscaler web does not scale it: m1: pods by selector app=web are controlled by multiple HPAs",
+		next: "see `argosy why horizontalpodautoscaler web -n shop`",
+		given: func(t *testing.T) *hub {
+			return scaledBy(t, autoscaler(t, "web", true, `{type: ScalingActive, status: "False", reason: AmbiguousSelector, `+
+				`message: "m1: pods by selector app=web are controlled by multiple HPAs"}, `+
+				`{type: ScalingLimited, status: "False"}`))
+		}},
+	{name: "a FederatedHPA and an autoscaler of a member", severity: why.Attention,
+		want: "m3: HorizontalPodAutoscaler web in the cluster sets its replicas, which are kept, although FederatedHPA load scales the workload",
+		next: "delete one of them",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.scaledIn("m3")
+			h.Scalers = []autoscalingv1alpha1.FederatedHPA{federated("load")}
 			return h
 		}},
 	{name: "an object that somebody changes again and again", severity: why.Attention,
@@ -1517,4 +1554,50 @@ func asJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(raw)
+}
+
+// scaledIn gives a cluster an autoscaler of its own.
+func (h *hub) scaledIn(cluster string) {
+	for i := range h.Works {
+		if h.Works[i].Namespace == names.ExecutionSpace(cluster) {
+			h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions,
+				metav1.Condition{Type: workv1alpha1.WorkScaledByMember, Status: metav1.ConditionTrue,
+					Reason:  workv1alpha1.ReasonAutoscaled,
+					Message: "HorizontalPodAutoscaler web in the cluster sets its replicas, which are kept."})
+		}
+	}
+}
+
+// scaledBy is a hub with a Deployment in three clusters, and autoscalers in its namespace.
+func scaledBy(t *testing.T, autoscalers ...*unstructured.Unstructured) *hub {
+	h := start(t, deployment, fleet()...)
+	h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
+	h.Autoscalers = autoscalers
+	return h
+}
+
+// autoscaler scales a Deployment of the name; conditions are those of its status.
+func autoscaler(t *testing.T, name string, claimed bool, conditions string) *unstructured.Unstructured {
+	metadata := ""
+	if claimed {
+		metadata = ", labels: {propagationpolicy.karmada.io/permanent-id: id}, annotations: {" +
+			"propagationpolicy.karmada.io/namespace: shop, propagationpolicy.karmada.io/name: web}"
+	}
+	return coretest.Object(t, `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: `+name+
+		`, namespace: shop`+metadata+`}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: `+name+
+		`}, minReplicas: 2, maxReplicas: 9}, status: {conditions: [`+conditions+`]}}`)
+}
+
+// scaledObject scales a Deployment of KEDA's default kind.
+func scaledObject(t *testing.T, name string) *unstructured.Unstructured {
+	return coretest.Object(t, `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, namespace: shop}, `+
+		`spec: {scaleTargetRef: {name: `+name+`}}}`)
+}
+
+func federated(name string) autoscalingv1alpha1.FederatedHPA {
+	f := autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	f.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment",
+		Name: "web"}
+	f.Spec.MaxReplicas = 9
+	return f
 }

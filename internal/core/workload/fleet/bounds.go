@@ -1,12 +1,15 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/internal/core/kind"
 )
@@ -80,12 +83,12 @@ func pour(total int64, seats []Seat, tops ...[]int64) []int64 {
 // there. The shares stay until the bounds or the clusters with replicas change, and not when the autoscalers have moved
 // the load.
 func (f *fleet) shareBounds(s *kind.Scaler) error {
-	of, err := boundsOf(f.Template.Object, s)
+	of, err := BoundsOf(f.Template)
 	if err != nil {
 		return err
 	}
 	weights := f.scaledHere()
-	shares := f.boundsBefore(s, of, weights)
+	shares := f.boundsBefore(of, weights)
 	switch {
 	case shares != nil:
 	case int(of.Max) >= len(weights):
@@ -109,51 +112,33 @@ func (f *fleet) shareBounds(s *kind.Scaler) error {
 	return nil
 }
 
-// scaledHere returns the weights of the clusters in which the workload has replicas; of all while it has none.
+// scaledHere returns the weights of the clusters in which the workload has replicas; of all while that is not known.
 func (f *fleet) scaledHere() map[string]int32 {
 	weights := map[string]int32{}
 	for _, m := range f.members {
-		if n := f.Target[m.Cluster]; n > 0 {
-			weights[m.Cluster] = int32(min(n, math.MaxInt32))
-		}
-	}
-	for _, m := range f.members {
-		if _, has := weights[m.Cluster]; !has && len(f.Target) == 0 {
-			weights[m.Cluster] = 1
+		if n := f.Target[m.Cluster]; n > 0 || len(f.Target) == 0 {
+			weights[m.Cluster] = int32(min(max(n, 1), math.MaxInt32))
 		}
 	}
 	return weights
 }
 
-// boundsOf returns the bounds in an autoscaler.
-func boundsOf(obj map[string]any, s *kind.Scaler) (Bounds, error) {
-	lowest, err := bound(obj, s.Min, s.DefaultMin)
-	if err != nil {
-		return Bounds{}, err
+// BoundsOf returns the bounds in an autoscaler.
+func BoundsOf(autoscaler *unstructured.Unstructured) (Bounds, error) {
+	s := kind.Facts(autoscaler).Scaler
+	from, to := cmp.Or(field(autoscaler.Object, s.Min...), any(s.DefaultMin)),
+		cmp.Or(field(autoscaler.Object, s.Max...), any(s.DefaultMax))
+	lowest, isMin := whole(from)
+	highest, isMax := whole(to)
+	if !isMin || !isMax || lowest < 0 || highest < max(lowest, 1) || highest > math.MaxInt32 {
+		return Bounds{}, fmt.Errorf("%s %v and %s %v are not the least and the most pods", strings.Join(s.Min, "."), from,
+			strings.Join(s.Max, "."), to)
 	}
-	highest, err := bound(obj, s.Max, s.DefaultMax)
-	if err == nil && highest < max(lowest, 1) {
-		err = fmt.Errorf("%s: %d is less than the minimum, %d", strings.Join(s.Max, "."), highest, max(lowest, 1))
-	}
-	return Bounds{lowest, highest}, err
-}
-
-func bound(obj map[string]any, path []string, otherwise int64) (int32, error) {
-	n := otherwise
-	if v := field(obj, path...); v != nil {
-		var ok bool
-		if n, ok = whole(v); !ok {
-			return 0, fmt.Errorf("%s: %v is not a whole number", strings.Join(path, "."), v)
-		}
-	}
-	if n < 0 || n > math.MaxInt32 {
-		return 0, fmt.Errorf("%s: %d is not a number of pods", strings.Join(path, "."), n)
-	}
-	return int32(n), nil
+	return Bounds{int32(lowest), int32(highest)}, nil
 }
 
 // boundsBefore returns the present shares of these clusters; nil if they are of other bounds or of other clusters.
-func (f *fleet) boundsBefore(s *kind.Scaler, of Bounds, clusters map[string]int32) map[string]Bounds {
+func (f *fleet) boundsBefore(of Bounds, clusters map[string]int32) map[string]Bounds {
 	shares, sum := map[string]Bounds{}, Bounds{}
 	for _, m := range f.members {
 		if _, counts := clusters[m.Cluster]; !counts {
@@ -162,7 +147,7 @@ func (f *fleet) boundsBefore(s *kind.Scaler, of Bounds, clusters map[string]int3
 		if m.before == nil {
 			return nil
 		}
-		b, err := boundsOf(m.before.Object, s)
+		b, err := BoundsOf(m.before)
 		if err != nil || b.Min < of.lowest() || b.Max > of.Max {
 			return nil
 		}

@@ -155,15 +155,11 @@ func TestPausedReplicasOfKEDAAreDivided(t *testing.T) {
 }
 
 func TestInvalidBoundsAreRefused(t *testing.T) {
-	for bounds, want := range map[string]string{
-		"minReplicas: 5, maxReplicas: 4":    "spec.maxReplicas: 4 is less than the minimum, 5",
-		"minReplicas: many, maxReplicas: 4": "spec.minReplicas: many is not a whole number",
-		"minReplicas: -1, maxReplicas: 4":   "spec.minReplicas: -1 is not a number of pods",
-		"minReplicas: 1":                    "spec.maxReplicas: 0 is less than the minimum, 1",
-	} {
+	for _, bounds := range []string{"minReplicas: 5, maxReplicas: 4", "minReplicas: many, maxReplicas: 4",
+		"minReplicas: -1, maxReplicas: 4", "minReplicas: 1", "minReplicas: 1, maxReplicas: 99999999999"} {
 		h := newHub(t, fmt.Sprintf(hpa, bounds), 0, 0)
-		if _, err := Shares(h.in); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", bounds, err, want)
+		if _, err := Shares(h.in); err == nil || !strings.Contains(err.Error(), "are not the least and the most pods") {
+			t.Errorf("%s: %v", bounds, err)
 		}
 	}
 }
