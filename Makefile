@@ -47,7 +47,7 @@ test-long: build ## Run all tests, with fuzzing, the race detector and an upgrad
 	@GO=$(GO) ./hack/test.sh long
 
 test-peers: build ## Run programs that others wrote against the hub: those in PEERS=DIR (default ~/.cache/argosy-peers).
-	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -count=1 -v -timeout 60m ./test/peers | grep -vE '^=== '; exit $${PIPESTATUS[0]}
+	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -count=1 -v -timeout 60m ./test/peers/... | grep -vE '^=== '; exit $${PIPESTATUS[0]}
 
 upgrade-test: build ## Test the upgrade from PREVIOUS=REF (default: the last tag, otherwise hack/previous).
 	@previous=$$(PREVIOUS='$(PREVIOUS)' ./hack/previous.sh) && \

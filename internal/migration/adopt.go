@@ -33,6 +33,8 @@ type Adoption struct {
 	// annotation of the template lets the hub take over the object.
 	Policy   string
 	NoPolicy bool
+	// Preserve keeps the object in the cluster if the template is deleted.
+	Preserve bool
 	// Dependencies adopts what the object refers to by name as well. The policy propagates it with the object.
 	Dependencies bool
 }
@@ -230,6 +232,9 @@ func (m *Migration) rehearseAdoption(ctx context.Context, a *Adopted, o Adoption
 	}
 	policy := adopt.Policy(template, name, a.Cluster)
 	policy.PropagationSpec().PropagateDeps = o.Dependencies
+	if o.Preserve {
+		policy.PropagationSpec().PreserveResourcesOnDeletion = new(true)
+	}
 	if !o.NoPolicy {
 		made, other, err := m.missingPolicy(ctx, template, policy)
 		switch {

@@ -24,7 +24,7 @@ type argo struct {
 // startArgo starts a member with Argo Workflows: its definitions, which have schemas of all fields, and its controller.
 func startArgo(t *testing.T, program, name string) kit.Cluster {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder(), "argo-crds", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(kit.PeersFolder(), "argo-crds", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the definitions of Argo Workflows are not beside its controller: %v", err)
 	}
@@ -42,7 +42,7 @@ func startArgo(t *testing.T, program, name string) kit.Cluster {
 }
 
 func TestArgoWorkflows(t *testing.T) {
-	program := programs(t, "workflow-controller")[0]
+	program := kit.Peers(t, "workflow-controller")[0]
 	a := &argo{members: map[string]kit.Cluster{}}
 	for _, name := range []string{"a1", "a2"} {
 		a.members[name] = startArgo(t, program, name)

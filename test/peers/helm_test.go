@@ -87,7 +87,7 @@ func runs(t *testing.T, ns, want string) {
 func TestHelmInstallsUpgradesAndRollsBack(t *testing.T) {
 	for _, name := range []string{"helm3", "helm4"} {
 		t.Run(name, func(t *testing.T) {
-			helm := programs(t, name)[0]
+			helm := kit.Peers(t, name)[0]
 			ns, dir := fleet.Namespace(t), chart(t)
 			fleet.Hub.Apply(t, placed(ns, divided))
 			var wait []string
@@ -125,7 +125,7 @@ func TestHelmWaitsAsThePageSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			helm := programs(t, c.helm)[0]
+			helm := kit.Peers(t, c.helm)[0]
 			ns, dir, timeout := fleet.Namespace(t), chart(t), "15s"
 			if c.ends {
 				timeout = "2m"

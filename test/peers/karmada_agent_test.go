@@ -130,7 +130,7 @@ func startKarmadaAgent(t *testing.T, program string, m *kit.Member, c kit.Cluste
 // registrations register a member for Karmada's agent.
 var registrations = map[string]func(t *testing.T, m *kit.Member, name string){
 	"karmadactl register": func(t *testing.T, m *kit.Member, name string) {
-		karmadactl := programs(t, "karmadactl")[0]
+		karmadactl := kit.Peers(t, "karmadactl")[0]
 		join := tokenCommand(t)
 		run(t, karmadactl, append(join, "--cluster-name", name, "--kubeconfig", m.Kubeconfig, "--cluster-provider=lab",
 			"--cluster-region=eu-west", "--cluster-zones=z1", "--karmada-agent-image=agent")...)
@@ -154,7 +154,7 @@ func tokenCommand(t *testing.T) []string {
 func TestKarmadaAgentIsAMember(t *testing.T) {
 	for how, register := range registrations {
 		t.Run(how, func(t *testing.T) {
-			agent := programs(t, "karmada-agent")[0]
+			agent := kit.Peers(t, "karmada-agent")[0]
 			name := strings.Fields(how)[0]
 			m, member := fleet.StartMember(t, name)
 			register(t, m, name)
@@ -235,7 +235,7 @@ func TestKarmadaAgentIsAMember(t *testing.T) {
 
 			// 6. "karmadactl unregister" is refused before it deletes something.
 			if how == "karmadactl register" {
-				cmd := exec.CommandContext(t.Context(), programs(t, "karmadactl")[0], "unregister", name, "--karmada-config",
+				cmd := exec.CommandContext(t.Context(), kit.Peers(t, "karmadactl")[0], "unregister", name, "--karmada-config",
 					fleet.Lab.Hub.Kubeconfig(), "--cluster-kubeconfig", m.Kubeconfig)
 				if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "use argosy unregister "+name) {
 					t.Errorf("karmadactl unregister ended with %v:\n%s", err, out)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ var hubArgs = []string{"--cluster-failure-threshold=4s", "--cluster-success-thre
 	"--cluster-status-update-frequency=2s"}
 
 func TestMain(m *testing.M) {
-	if programs, err := os.ReadDir(folder()); err != nil || len(programs) == 0 {
+	if programs, err := os.ReadDir(kit.PeersFolder()); err != nil || len(programs) == 0 {
 		os.Exit(m.Run()) // each story is skipped, with its programs
 	}
 	kit.MainLong("peers", func(dir string) (_ *kit.Fleet, err error) {
@@ -32,36 +31,6 @@ func TestMain(m *testing.M) {
 			Members: []sim.Member{{Name: "home", Nodes: 2}, {Name: "away", Nodes: 2}}})
 		return fleet, err
 	}, m.Run)
-}
-
-// folder returns the folder of the programs.
-func folder() string {
-	if dir := os.Getenv("PEERS"); dir != "" {
-		return dir
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".cache", "argosy-peers")
-}
-
-// programs returns the paths of programs. It skips the test if one is missing.
-func programs(t *testing.T, names ...string) []string {
-	t.Helper()
-	kit.Long(t)
-	var paths, missing []string
-	for _, name := range names {
-		path := filepath.Join(folder(), name)
-		if _, err := os.Stat(path); err != nil {
-			missing = append(missing, name)
-		}
-		paths = append(paths, path)
-	}
-	if len(missing) > 0 {
-		t.Skipf("SKIPPED: %s is not built", strings.Join(missing, " and "))
-	}
-	return paths
 }
 
 // bareMember starts a member without simulated kinds, and creates the definitions and webhook configurations of files

@@ -33,7 +33,7 @@ type kruise struct {
 // startKruise starts a member with OpenKruise: its definitions, its webhooks and its manager.
 func startKruise(t *testing.T, program, name string) kit.Cluster {
 	t.Helper()
-	m, c := bareMember(t, name, filepath.Join(folder(), "kruise.yaml"))
+	m, c := bareMember(t, name, filepath.Join(kit.PeersFolder(), "kruise.yaml"))
 	port, err := sim.FreePort(lowestPort, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func setsImage(t *testing.T, w workload, image string, path ...string) {
 var podContainers = []string{"spec", "template", "spec", "containers"}
 
 func TestOpenKruise(t *testing.T) {
-	program := programs(t, "kruise-manager")[0]
+	program := kit.Peers(t, "kruise-manager")[0]
 	k := &kruise{members: map[string]kit.Cluster{}}
 	for _, name := range kruiseClusters {
 		k.members[name] = startKruise(t, program, name)

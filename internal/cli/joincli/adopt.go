@@ -35,15 +35,17 @@ already has a template of that name, it is compared and not changed. KIND is a k
 	}, "output format: json or yaml, with the changes and the objects written")
 }
 
-// NewPromote is NewAdopt under the name that karmadactl gives it. --output prints manifests and writes nothing, as
-// there.
+// NewPromote is NewAdopt under the name that karmadactl gives it. As there, --output prints manifests and writes
+// nothing, and the policy preserves the object.
 func NewPromote(hub *hubcli.HubFlags) *cobra.Command {
 	a := &adoption{onlyPrint: true}
+	a.Preserve = true
 	return a.command(hub, &cobra.Command{
 		Use:   "promote KIND NAME -C CLUSTER",
 		Short: "Adopt an object of a cluster, with the command line of karmadactl",
-		Long: `Does the same as "argosy adopt", with the command line of karmadactl. The only difference is --output, which prints the manifests of
-the template and its policy, and writes nothing.`,
+		Long: `Does the same as "argosy adopt", with the command line of karmadactl. There are two differences: --output prints the manifests of the
+template and its policy, and writes nothing. And the policy has preserveResourcesOnDeletion, so that the object stays in the cluster if
+the template is deleted.`,
 		Example: `  argosy promote deployment web -n shop -C eu
   argosy promote deployment web -n shop -C eu -o yaml
   argosy promote deployment web -n shop -C eu -d --cluster-kubeconfig eu.kubeconfig`,

@@ -74,8 +74,9 @@ func TestPromoteWithAnOutputFormatWritesNothing(t *testing.T) {
 			if strings.Contains(line, "mine") {
 				name = "mine"
 			}
+			preserved, _, _ := unstructured.NestedBool(u.Object, "spec", "preserveResourcesOnDeletion")
 			deps, _, _ := unstructured.NestedBool(u.Object, "spec", "propagateDeps")
-			if u.GetAPIVersion() != "policy.karmada.io/v1alpha1" || u.GetName() != name ||
+			if u.GetAPIVersion() != "policy.karmada.io/v1alpha1" || u.GetName() != name || !preserved ||
 				deps != strings.HasSuffix(line, "-d") {
 				t.Errorf("%s prints the policy %v", line, u.Object)
 			}
