@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/klog/v2"
@@ -105,11 +104,7 @@ func (a *API) podsNow(r *http.Request, u user.Info) (any, error) {
 // podSelector returns the label selector of a workload's pods; nil if its kind has none.
 func podSelector(obj *unstructured.Unstructured) labels.Selector {
 	if field, found, _ := unstructured.NestedMap(obj.Object, "spec", "selector"); found {
-		var s metav1.LabelSelector
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(field, &s); err != nil {
-			return nil
-		}
-		if selector, err := metav1.LabelSelectorAsSelector(&s); err == nil && !selector.Empty() {
+		if selector, err := match.ParseSelector(field); err == nil && !selector.Empty() {
 			return selector
 		}
 		return nil

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/kind"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // followed is the default of --max-log-requests per cluster. kubectl's default of five is meant for one cluster.
@@ -223,11 +223,8 @@ func (p *place) podsOf(ctx context.Context, args []string) (string, error) {
 // selectorOf returns the selector of a workload's pods, from its spec or status.
 func selectorOf(u *unstructured.Unstructured) (string, error) {
 	if fields, ok, _ := unstructured.NestedMap(u.Object, "spec", "selector"); ok && len(fields) > 0 {
-		var s metav1.LabelSelector
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &s); err == nil {
-			if selector, err := metav1.LabelSelectorAsSelector(&s); err == nil && !selector.Empty() {
-				return selector.String(), nil
-			}
+		if selector, err := match.ParseSelector(fields); err == nil && !selector.Empty() {
+			return selector.String(), nil
 		}
 	}
 	if label := kind.Facts(u).Pods.Label; label != "" {

@@ -274,26 +274,19 @@ type listed struct {
 // not be listed.
 func markedIn(ctx context.Context, members metadata.Interface, self execute.HubID, cluster string,
 	resources []listed) ([]Orphan, error) {
-	var mu sync.Mutex
-	var marked []Orphan
-	var failed error
-	var asking sync.WaitGroup
-	turns := make(chan struct{}, askedAtOnce)
-	for _, r := range resources {
-		turns <- struct{}{}
-		asking.Go(func() {
-			defer func() { <-turns }()
-			found, err := markedOf(ctx, members, r, self, cluster)
-			mu.Lock()
-			defer mu.Unlock()
-			marked = append(marked, found...)
-			if err != nil {
-				failed = errors.Join(failed, fmt.Errorf("list %s: %w", r.Resource, err))
+	marked, failed := make([][]Orphan, len(resources)), make([]error, len(resources))
+	var asking errgroup.Group
+	asking.SetLimit(askedAtOnce)
+	for i, r := range resources {
+		asking.Go(func() (err error) {
+			if marked[i], err = markedOf(ctx, members, r, self, cluster); err != nil {
+				failed[i] = fmt.Errorf("list %s: %w", r.Resource, err)
 			}
+			return nil
 		})
 	}
-	asking.Wait()
-	return marked, failed
+	_ = asking.Wait()
+	return slices.Concat(marked...), errors.Join(failed...)
 }
 
 func markedOf(ctx context.Context, c metadata.Interface, r listed, self execute.HubID,

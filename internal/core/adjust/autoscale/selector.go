@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -18,12 +17,8 @@ func Selector(workload *unstructured.Unstructured) (string, error) {
 	name := fmt.Sprintf("%s %s", workload.GetKind(), workload.GetName())
 	var s labels.Selector
 	if spec := fields.Object(workload.Object, "spec", "selector"); len(spec) > 0 {
-		var typed metav1.LabelSelector
-		err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &typed)
-		if err == nil {
-			s, err = metav1.LabelSelectorAsSelector(&typed)
-		}
-		if err != nil {
+		var err error
+		if s, err = match.ParseSelector(spec); err != nil {
 			return "", fmt.Errorf("spec.selector of %s selects no pods: %w", name, err)
 		}
 	} else {

@@ -7,10 +7,8 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -18,6 +16,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/kind"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -59,13 +59,8 @@ func ScaledByMembers(template *unstructured.Unstructured) bool {
 // controlled by a ReplicaSet or similar with its name as prefix.
 func ownerOf(template *unstructured.Unstructured) func(capacity.UnschedulablePod) bool {
 	selector := labels.Nothing()
-	if raw, ok, _ := unstructured.NestedMap(template.Object, "spec", "selector"); ok {
-		var typed metav1.LabelSelector
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &typed) == nil {
-			if s, err := metav1.LabelSelectorAsSelector(&typed); err == nil && !s.Empty() {
-				selector = s
-			}
-		}
+	if s, err := match.ParseSelector(fields.Object(template.Object, "spec", "selector")); err == nil && !s.Empty() {
+		selector = s
 	}
 	kind, name, namespace := template.GetKind(), template.GetName(), template.GetNamespace()
 	return func(p capacity.UnschedulablePod) bool {

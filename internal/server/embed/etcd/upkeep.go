@@ -12,7 +12,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
@@ -45,15 +44,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 func Connect(ctx context.Context, servers []string, caFile, certFile, keyFile string) (*Client, error) {
 	var failed error
 	for _, server := range servers {
-		config := clientv3.Config{Endpoints: []string{server}, Logger: zap.NewNop()}
-		if strings.HasPrefix(server, "https") {
-			tls, err := transport.TLSInfo{TrustedCAFile: caFile, CertFile: certFile, KeyFile: keyFile}.ClientConfig()
-			if err != nil {
-				return nil, err
-			}
-			config.TLS = tls
-		}
-		c, err := clientv3.New(config)
+		c, err := ConnectAll([]string{server}, caFile, certFile, keyFile)
 		if err == nil {
 			asking, cancel := context.WithTimeout(ctx, checkTimeout)
 			_, err = c.Status(asking, server)
