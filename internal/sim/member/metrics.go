@@ -158,7 +158,7 @@ func nodeMetrics(nodes []corev1.Node, pods []corev1.Pod, now metav1.Time) []metr
 	sums := map[string]corev1.ResourceList{}
 	out := make([]metricsv1beta1.NodeMetrics, len(nodes))
 	for i, n := range nodes {
-		sums[n.Name] = corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}, corev1.ResourceMemory: resource.Quantity{}}
+		sums[n.Name] = corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}}
 		out[i] = metricsv1beta1.NodeMetrics{TypeMeta: typed("NodeMetrics"), Timestamp: now, Window: usageWindow,
 			ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}, Usage: sums[n.Name]}
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ConvertedAt has the server send conversion requests to itself, at path. It knows this service's name and answers it in
-// memory, with its own identity, so that neither address, port nor CA is written anywhere.
+// ConvertedAt has the server send conversion requests to itself, at path. It knows this service's name and answers it
+// in memory, with its own identity, so that neither address, port nor CA is written anywhere.
 func ConvertedAt(path string) *apiextensionsv1.CustomResourceConversion {
 	port := int32(443)
 	return &apiextensionsv1.CustomResourceConversion{
