@@ -193,11 +193,7 @@ func (r *reconciler) setBoundsSplit(f *autoscalingv1alpha1.FederatedHPA, shares 
 // place creates or updates the Work with a cluster's autoscaler. is may be nil.
 func (r *reconciler) place(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, cluster string, s autoscale.Share,
 	is *workv1alpha1.Work) error {
-	id := uuid.NewString()
-	if is != nil {
-		id = is.Labels[workv1alpha2.WorkPermanentIDLabel]
-	}
-	w, err := autoscale.Work(f, cluster, s, id)
+	w, err := autoscale.Work(f, cluster, s, execute.PermanentID(is, uuid.NewString))
 	if err != nil {
 		return err
 	}

@@ -208,11 +208,7 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string,
 	if slices.ContainsFunc(in.Pulls[cluster], func(w *workv1alpha1.Work) bool { return w.Name == either[1] }) {
 		either = either[1:]
 	}
-	id := ""
-	if in.NewID != nil {
-		id = in.NewID()
-	}
-	w := execute.NewWork(cluster, either[0], id)
+	w := execute.NewWork(cluster, either[0], execute.PermanentID(nil, in.NewID))
 	w.Annotations[wellknown.PrePullOfAnnotation] = in.Binding.GetNamespace() + "/" + in.Binding.GetName()
 	if err := execute.Seal(w, m); err != nil {
 		panic(err) // texts and numbers

@@ -384,7 +384,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	if w := in.Existing[cluster]; w != nil {
 		name = w.Name
 	}
-	w := execute.NewWork(cluster, name, in.permanentID(cluster))
+	w := execute.NewWork(cluster, name, execute.PermanentID(in.Existing[cluster], in.NewID))
 	maps.Copy(w.Annotations, applied.Annotations())
 	if len(state) > 0 {
 		w.Annotations[wellknown.PreservedStateAnnotation] = text.JSON(state)
@@ -423,19 +423,6 @@ func (in Input) checkIdentity(m *unstructured.Unstructured) error {
 		return err
 	}
 	return identity.FromManifest(sent).Keeps(m)
-}
-
-// permanentID returns the permanent ID of the cluster's Work, or a new one.
-func (in Input) permanentID(cluster string) string {
-	if w := in.Existing[cluster]; w != nil {
-		if id := w.Labels[workv1alpha2.WorkPermanentIDLabel]; id != "" {
-			return id
-		}
-	}
-	if in.NewID == nil {
-		return ""
-	}
-	return in.NewID()
 }
 
 // prune returns the template without fields of the hub.

@@ -24,6 +24,17 @@ func NewWork(cluster, name, id string) *workv1alpha1.Work {
 	return w
 }
 
+// PermanentID returns the permanent id of a Work, or a new one if there is no Work. newID is nil in a rehearsal.
+func PermanentID(existing *workv1alpha1.Work, newID func() string) string {
+	if existing != nil && existing.Labels[workv1alpha2.WorkPermanentIDLabel] != "" {
+		return existing.Labels[workv1alpha2.WorkPermanentIDLabel]
+	}
+	if newID == nil {
+		return ""
+	}
+	return newID()
+}
+
 // Seal marks a manifest as the object of a Work, and stores it there.
 func Seal(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	Mark(manifest, w)

@@ -130,13 +130,7 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	}
 	interpret.Prune(m)
 	execute.Unmark(m)
-	id := ""
-	if existing != nil {
-		id = existing.Labels[workv1alpha2.WorkPermanentIDLabel]
-	} else if in.NewID != nil {
-		id = in.NewID()
-	}
-	w := execute.NewWork(mw.Namespace, item.WorkName(mw.Name, in.Existing), id)
+	w := execute.NewWork(mw.Namespace, item.WorkName(mw.Name, in.Existing), execute.PermanentID(existing, in.NewID))
 	w.Annotations[wellknown.ManifestWorkAnnotation] = mw.Name
 	// Adopt existing objects, as agents of Open Cluster Management do.
 	w.Annotations[workv1alpha2.ConflictResolutionAnnotation] = workv1alpha2.ConflictResolutionOverwrite

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,19 +111,15 @@ func ServiceApplied(clusters []string, b workv1alpha2.Binding, services map[stri
 	if len(out) > 0 {
 		refused = append(refused, fmt.Sprintf("the Service is not placed in %s: %s", strings.Join(out, ", "), why))
 	}
-	const kind = networkingv1alpha1.ServiceApplied
-	switch {
-	case trouble != "":
-		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reasonServiceRefused, Message: trouble}
-	case len(refused) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reasonServiceRefused,
-			Message: shortened(refused)}
-	case len(waiting) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reasonApplying,
-			Message: "The Service is not yet applied in " + strings.Join(waiting, ", ") + "."}
+	c := metav1.Condition{Type: networkingv1alpha1.ServiceApplied, Status: metav1.ConditionTrue,
+		Reason: reasonServiceApplied, Message: messageServiceApplied}
+	if trouble = cmp.Or(trouble, shortened(refused)); trouble != "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonServiceRefused, trouble
+	} else if len(waiting) > 0 {
+		c.Status, c.Reason = metav1.ConditionUnknown, reasonApplying
+		c.Message = "The Service is not yet applied in " + strings.Join(waiting, ", ") + "."
 	}
-	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reasonServiceApplied,
-		Message: messageServiceApplied}
+	return c
 }
 
 // unplaced returns the clusters that the scheduler left out, and the reason. It returns none until the binding is
@@ -144,29 +141,22 @@ func unplaced(clusters []string, b workv1alpha2.Binding) (out []string, why stri
 // Dispatched returns the condition that reports whether the consumers have the endpoints. was is the previous condition
 // for the same generation, or nil. It stays while all missing data is expected soon.
 func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *metav1.Condition) metav1.Condition {
-	const kind = networkingv1alpha1.EndpointSliceDispatched
-	if trouble == "" {
-		if refused := Refused(d, standing); len(refused) > 0 {
-			trouble = shortened(refused)
-		}
-	}
+	c := metav1.Condition{Type: networkingv1alpha1.EndpointSliceDispatched, Status: metav1.ConditionTrue,
+		Reason: reasonDispatched, Message: messageDispatched}
+	silent := cmp.Or(strings.Join(d.Silent, ", "), strings.Join(d.Soon, ", "))
+	trouble = cmp.Or(trouble, shortened(Refused(d, standing)))
 	switch {
 	case trouble != "":
-		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reasonDispatchRefused, Message: trouble}
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonDispatchRefused, trouble
 	case len(d.Withdrawn) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: EventProviderLost,
-			Message: WithdrawnMessage(d)}
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, EventProviderLost, WithdrawnMessage(d)
 	case len(d.Silent) == 0 && len(d.Soon) > 0 && was != nil:
 		return *was
-	case len(d.Silent)+len(d.Soon) > 0:
-		silent := d.Silent
-		if len(silent) == 0 {
-			silent = d.Soon
-		}
-		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reasonProviderSilent,
-			Message: "No report from " + strings.Join(silent, ", ") + "; its last known state is used."}
+	case silent != "":
+		c.Status, c.Reason = metav1.ConditionUnknown, reasonProviderSilent
+		c.Message = "No report from " + silent + "; its last known state is used."
 	}
-	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reasonDispatched, Message: messageDispatched}
+	return c
 }
 
 // WithdrawnMessage describes the withdrawn providers; empty if there are none.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -263,14 +262,7 @@ func newWork(cluster string, manifest *unstructured.Unstructured, standing map[s
 	if standing[space+"/"+either[1]] != nil {
 		either = either[1:]
 	}
-	id := ""
-	if was := standing[space+"/"+either[0]]; was != nil {
-		id = was.Labels[workv1alpha2.WorkPermanentIDLabel]
-	}
-	if id == "" {
-		id = newID()
-	}
-	return execute.NewWork(cluster, either[0], id)
+	return execute.NewWork(cluster, either[0], execute.PermanentID(standing[space+"/"+either[0]], newID))
 }
 
 // recall restores a provider's slices from the existing Works, each from the first consumer that has it.
