@@ -79,7 +79,8 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		"conflictResolution: Overwrite in PropagationPolicy "+ns+"/p",
 		"✗ m2: an override fails, so nothing new is sent: apply OverridePolicy "+ns+
 			"/o, spec.overrideRules[0].overriders.plaintext[0]",
-		"3 replicas by static weights m1 1 (share 1.00), m2 1 (share 1.00), m3 1 (share 1.00)", "healthy in 1 of 3 clusters")
+		"3 replicas by static weights m1 1 (share 1.00), m2 1 (share 1.00), m3 1 (share 1.00)",
+		"healthy in 1 of 3 clusters")
 
 	out, complaint := explain(t, "Deployment.apps/web", "-n", ns, "--cluster", "m3")
 	for _, want := range []string{"Cluster m3", "override: OverridePolicy " + ns + "/o", "Applied=True",

@@ -117,7 +117,8 @@ func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 		if problem != "" {
 			errs = append(errs, field.Invalid(annotations.Key(a.annotation), value, problem))
 		} else if strings.TrimSpace(r.Annotations[releasev1alpha1.ReleaseReasonAnnotation]) == "" {
-			errs = append(errs, field.Required(annotations.Key(releasev1alpha1.ReleaseReasonAnnotation), doing+" needs a reason"))
+			errs = append(errs, field.Required(annotations.Key(releasev1alpha1.ReleaseReasonAnnotation),
+				doing+" needs a reason"))
 		}
 	}
 	return errs
