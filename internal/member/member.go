@@ -53,8 +53,10 @@ type Member struct {
 	scalers   scalers
 	brakes    brakes
 	endpoints endpoints
-	hung      hung
 	excesses  excesses
+	// hung are the metrics APIs that do not respond, with the time of the next attempt. Servers other than the member's
+	// API server provide them, so the member's health does not depend on them.
+	hung sync.Map
 	// pending are the bytes of responses in transit, stored those of objects in memory. Each counts against Limits.Memory.
 	pending, stored atomic.Int64
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -215,48 +214,12 @@ func segment(what, name string) error {
 // hungPeriod is the interval of attempts to reach a metrics API that does not respond.
 const hungPeriod = 30 * time.Second
 
-// hung are the metrics APIs of a member that do not respond, with the time of the next attempt. Servers other than the
-// member's API server provide them, so the member's health does not depend on them.
-type hung struct {
-	mu    sync.Mutex
-	until map[string]time.Time
-}
-
-// admit returns an error if an API must not be tried now.
-func (h *hung) admit(group string, now time.Time) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	until, is := h.until[group]
-	switch {
-	case !is:
-		return nil
-	case now.Before(until):
-		return errNoAnswer
-	}
-	h.until[group] = now.Add(hungPeriod)
-	return nil
-}
-
-func (h *hung) answered(group string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.until, group)
-}
-
-func (h *hung) failed(group string, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.until == nil {
-		h.until = map[string]time.Time{}
-	}
-	h.until[group] = now.Add(hungPeriod)
-}
-
 // metrics reads a list from a metrics API; such lists cannot be watched. An API that does not respond gets half of the
 // usual time, once.
 func (m *Member) metrics(ctx context.Context, group, address, selector, of string, into any) error {
-	if err := m.hung.admit(group, m.o.Clock.Now()); err != nil {
-		return err
+	if next, is := m.hung.Load(group); is && (m.o.Clock.Now().Before(next.(time.Time)) ||
+		!m.hung.CompareAndSwap(group, next, m.o.Clock.Now().Add(hungPeriod))) {
+		return errNoAnswer
 	}
 	own, cancel := context.WithTimeout(aside(ctx), m.o.Timeout/2)
 	defer cancel()
@@ -270,14 +233,14 @@ func (m *Member) metrics(ctx context.Context, group, address, selector, of strin
 	raw, err := req.DoRaw(own)
 	switch {
 	case err == nil:
-		m.hung.answered(group)
+		m.hung.Delete(group)
 	case own.Err() != nil && ctx.Err() == nil:
-		m.hung.failed(group, m.o.Clock.Now())
+		m.hung.Store(group, m.o.Clock.Now().Add(hungPeriod))
 		return errNoAnswer
 	default:
 		var status apierrors.APIStatus
 		if errors.As(err, &status) {
-			m.hung.answered(group)
+			m.hung.Delete(group)
 		}
 		return cause(err)
 	}

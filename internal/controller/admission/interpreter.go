@@ -16,9 +16,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
 	"github.com/argosy-io/argosy/internal/interpreter"
@@ -50,15 +48,12 @@ func (o *objects) validateCustomization(ctx context.Context, r request,
 	if err != nil {
 		return err
 	}
-	if of := fieldsOf(known.crds[target.GroupKind()], target.Version); of != nil {
-		errs = validate.CustomizationPaths(c, of)
-	}
-	if len(errs) == 0 {
+	if errs = validate.CustomizationPaths(c, known.options().Schema(target)); len(errs) == 0 {
 		var before []string
 		if was != nil {
-			before = validate.CustomizationAdvice(was, others, known.served, known.convert())
+			before = validate.CustomizationAdvice(was, others, known.served, known.options().Convert)
 		}
-		warn(ctx, validate.CustomizationAdvice(c, others, known.served, known.convert()), before)
+		warn(ctx, validate.CustomizationAdvice(c, others, known.served, known.options().Convert), before)
 	}
 	return r.refuse(errs)
 }
@@ -131,26 +126,9 @@ func (k kindsKnown) served(kind schema.GroupKind) []string {
 	return versions
 }
 
-// convert returns the conversion for objects of the kinds.
-func (k kindsKnown) convert() interpret.Convert {
-	return interpreter.Known(slices.Collect(maps.Values(k.crds)), customization.Options{Convert: tiers.Convert}).Convert
-}
-
-// fieldsOf returns the schema of a version in a definition, as JSON; nil if it has none.
-func fieldsOf(crd *apiextensionsv1.CustomResourceDefinition, version string) map[string]any {
-	if crd == nil {
-		return nil
-	}
-	for _, v := range crd.Spec.Versions {
-		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
-			found, err := schemas.Map(v.Schema.OpenAPIV3Schema)
-			if err != nil {
-				return nil // what a server stores can be written
-			}
-			return found
-		}
-	}
-	return nil
+// options are the schemas of the kinds and the conversion for their objects.
+func (k kindsKnown) options() customization.Options {
+	return interpreter.Known(slices.Collect(maps.Values(k.crds)), customization.Options{Convert: tiers.Convert})
 }
 
 func (o *objects) validateWebhookConfiguration(ctx context.Context, r request,
@@ -164,8 +142,8 @@ func (o *objects) validateWebhookConfiguration(ctx context.Context, r request,
 	}
 	var before []string
 	if was != nil {
-		before = validate.WebhookConfigurationAdvice(was, known.served, known.convert())
+		before = validate.WebhookConfigurationAdvice(was, known.served, known.options().Convert)
 	}
-	warn(ctx, validate.WebhookConfigurationAdvice(c, known.served, known.convert()), before)
+	warn(ctx, validate.WebhookConfigurationAdvice(c, known.served, known.options().Convert), before)
 	return nil
 }

@@ -156,8 +156,8 @@ func Lenient(errs field.ErrorList) (warnings []string, rest field.ErrorList) {
 }
 
 // CustomizationPaths validates the paths of a customization that is otherwise valid against the schema of its kind, as
-// the definition has it for the version of the target: OpenAPI v3, decoded.
-func CustomizationPaths(c *configv1alpha1.ResourceInterpreterCustomization, schema map[string]any) field.ErrorList {
+// the definition has it for the version of the target; nil allows any.
+func CustomizationPaths(c *configv1alpha1.ResourceInterpreterCustomization, schema *script.Schema) field.ErrorList {
 	var errs field.ErrorList
 	check := func(at *field.Path, text string, kind jsonpath.Kind) {
 		p, err := jsonpath.Parse(text)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -463,9 +464,9 @@ func TestACustomizationNamesAKind(t *testing.T) {
 }
 
 func TestPathsAreCheckedAgainstTheKind(t *testing.T) {
-	schema := map[string]any{}
+	props := &apiextensionsv1.JSONSchemaProps{}
 	parse(t, `{type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}, name: {type: string}}},
-		status: {type: object, properties: {ready: {type: integer}, phase: {type: string}}}}}`, &schema)
+		status: {type: object, properties: {ready: {type: integer}, phase: {type: string}}}}}`, props)
 	for _, c := range []refusal{
 		{"all there", `{replicaResource: {jsonPath: .spec.replicas}, retention: {jsonPaths: [.spec.name, .metadata.labels.a]},
 			statusReflection: {jsonPath: .status}, statusAggregation: {jsonPaths: {sum: [.status.ready], last: [.status.phase]}}}`, nil},
@@ -481,7 +482,7 @@ func TestPathsAreCheckedAgainstTheKind(t *testing.T) {
 	} {
 		r := &configv1alpha1.ResourceInterpreterCustomization{}
 		parse(t, c.spec, &r.Spec.Customizations)
-		check(t, c.name, CustomizationPaths(r, schema), c.want)
+		check(t, c.name, CustomizationPaths(r, script.SchemaOf(props)), c.want)
 	}
 }
 

@@ -2,12 +2,12 @@ package jsonpath
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -158,7 +158,7 @@ func health(expected string) func(path Path, in interpret.Inputs, out *interpret
 		switch {
 		case !found:
 			out.Health = interpret.Progressing
-		case text(v) == expected:
+		case plain(v) == expected:
 			out.Health = interpret.Healthy
 		default:
 			out.Health = interpret.Degraded
@@ -167,14 +167,10 @@ func health(expected string) func(path Path, in interpret.Inputs, out *interpret
 	}
 }
 
-// text writes a value as in YAML: strings without quotes, others as JSON.
-func text(v any) string {
+// plain writes a value as in YAML: strings without quotes, others as JSON.
+func plain(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	return string(out)
+	return text.JSON(v)
 }

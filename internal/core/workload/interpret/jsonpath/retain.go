@@ -40,16 +40,7 @@ func Retain(paths []Path, desired, observed *unstructured.Unstructured) (*unstru
 		if known && before != digest {
 			continue
 		}
-		has, found, err := p.get(observed.Object)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("in the member: %w", err)
-		case found:
-			err = p.set(out.Object, copied(has))
-		case known:
-			err = p.remove(out.Object)
-		}
-		if err != nil {
+		if err := p.keep(out.Object, observed.Object, known); err != nil {
 			return nil, err
 		}
 	}
@@ -65,20 +56,25 @@ func Retain(paths []Path, desired, observed *unstructured.Unstructured) (*unstru
 func Keep(paths []Path, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	out := desired.DeepCopy()
 	for _, p := range paths {
-		has, found, err := p.get(observed.Object)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("in the member: %w", err)
-		case found:
-			err = p.set(out.Object, copied(has))
-		default:
-			err = p.remove(out.Object)
-		}
-		if err != nil {
+		if err := p.keep(out.Object, observed.Object, true); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// keep writes the member's value of the field, and its absence if that counts.
+func (p Path) keep(object, observed map[string]any, absence bool) error {
+	has, found, err := p.get(observed)
+	switch {
+	case err != nil:
+		return fmt.Errorf("in the member: %w", err)
+	case found:
+		return p.set(object, copied(has))
+	case absence:
+		return p.remove(object)
+	}
+	return nil
 }
 
 // digestOf is short and equal for equal values.

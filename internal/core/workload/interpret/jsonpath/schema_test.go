@@ -3,13 +3,15 @@ package jsonpath_test
 import (
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/jsonpath"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
 func TestPathIsCheckedAgainstSchema(t *testing.T) {
-	schema := map[string]any{}
+	props := &apiextensionsv1.JSONSchemaProps{}
 	if err := yaml.Unmarshal([]byte(`
 type: object
 properties:
@@ -23,7 +25,7 @@ properties:
       labels: {type: object, additionalProperties: {type: string}}
       free: {type: object, x-kubernetes-preserve-unknown-fields: true}
       items: {type: array, items: {type: object, properties: {x: {type: integer}}}}
-`), &schema); err != nil {
+`), props); err != nil {
 		t.Fatal(err)
 	}
 	for path, c := range map[string]struct {
@@ -49,7 +51,7 @@ properties:
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = p.Check(schema, c.want)
+		err = p.Check(script.SchemaOf(props), c.want)
 		if c.error == "" {
 			expectObject(t, path, err)
 			continue

@@ -3,8 +3,6 @@
 package schemas
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -83,13 +81,3 @@ func (s *Set) Get(gvk schema.GroupVersionKind) *apiextensionsv1.JSONSchemaProps 
 
 // Kinds returns all known kinds, in no order.
 func (s *Set) Kinds() []schema.GroupVersionKind { return slices.Collect(maps.Keys(s.kinds)) }
-
-// Map returns a schema as JSON.
-func Map(props *apiextensionsv1.JSONSchemaProps) (map[string]any, error) {
-	data, err := json.Marshal(props)
-	if err != nil {
-		return nil, fmt.Errorf("write the schema: %w", err)
-	}
-	var m map[string]any
-	return m, json.Unmarshal(data, &m)
-}

@@ -1,17 +1,16 @@
 package script
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
+	"k8s.io/utils/lru"
 )
 
 // chunk is the name of every script, with which positions in errors begin.
@@ -51,48 +50,23 @@ func Check(source string) error {
 	return err
 }
 
-// Limits of the cache, so that scripts of a kind need not be compiled at each event. A user who tries many scripts with
-// a dry run could otherwise fill the hub's memory.
-const (
-	cachedScripts = 1024
-	cachedBytes   = 8 << 20
-)
+// cachedScripts limits the cache, so that scripts of a kind need not be compiled at each event. A user who tries many
+// scripts with a dry run could otherwise fill the hub's memory.
+const cachedScripts = 256
 
 // cache has the recently used compiled scripts by content, without failures.
-var cache = struct {
-	sync.Mutex
-	byUse   *list.List // of *compiled, the most recently used first
-	entries map[string]*list.Element
-	bytes   int
-}{byUse: list.New(), entries: map[string]*list.Element{}}
+var cache = lru.New(cachedScripts)
 
 // compileOnce compiles a source that is not in the cache.
 func compileOnce(source string) (*compiled, error) {
-	cache.Lock()
-	if e, ok := cache.entries[source]; ok {
-		cache.byUse.MoveToFront(e)
-		cache.Unlock()
-		return e.Value.(*compiled), nil
+	if c, ok := cache.Get(source); ok {
+		return c.(*compiled), nil
 	}
-	cache.Unlock()
-
 	c, err := compile(source)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		cache.Add(source, c)
 	}
-	cache.Lock()
-	defer cache.Unlock()
-	if e, ok := cache.entries[source]; ok { // compiled concurrently
-		return e.Value.(*compiled), nil
-	}
-	cache.entries[source] = cache.byUse.PushFront(c)
-	cache.bytes += len(source)
-	for cache.byUse.Len() > cachedScripts || cache.bytes > cachedBytes {
-		last := cache.byUse.Remove(cache.byUse.Back()).(*compiled)
-		delete(cache.entries, last.source)
-		cache.bytes -= len(last.source)
-	}
-	return c, nil
+	return c, err
 }
 
 // compile parses, guards and compiles a source. The error is a *fault.

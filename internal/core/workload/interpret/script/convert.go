@@ -337,7 +337,7 @@ func (rd *reader) object(t *lua.LTable, hint any, own bool, schema *Schema, dept
 		}
 		key := string(k.(lua.LString))
 		rd.size += len(key)
-		v, known, m := rd.value(value, was[key], schema.field(key), depth+1)
+		v, known, m := rd.value(value, was[key], schema.Field(key), depth+1)
 		if m != nil {
 			misfit = m.inside("." + key)
 			return

@@ -1,8 +1,8 @@
 package script
 
 import (
-	"fmt"
 	"math"
+	"math/rand/v2"
 	"sort"
 	"strings"
 
@@ -453,31 +453,22 @@ func (s *sorter) Less(i, j int) bool {
 
 // Random numbers are the same in each call, so that results are deterministic.
 
-type dice struct{ state uint64 }
-
-// roll returns the next number of splitmix64.
-func (d *dice) roll() float64 {
-	d.state += 0x9e3779b97f4a7c15
-	z := d.state
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return float64((z^z>>31)>>11) / (1 << 53)
-}
+func (r *run) roll(seed uint64) { r.dice = rand.New(rand.NewPCG(seed, 0)) }
 
 func randomSeed(l *lua.LState) int {
-	runOf(l).dice = &dice{uint64(l.CheckInt64(1))}
+	runOf(l).roll(uint64(l.CheckInt64(1)))
 	return 0
 }
 
 func random(l *lua.LState) int {
 	r := runOf(l)
 	if r.dice == nil {
-		r.dice = &dice{}
+		r.roll(0)
 	}
 	low, high := 1, 0
 	switch l.GetTop() {
 	case 0:
-		l.Push(lua.LNumber(r.dice.roll()))
+		l.Push(lua.LNumber(r.dice.Float64()))
 		return 1
 	case 1:
 		high = l.CheckInt(1)
@@ -485,8 +476,8 @@ func random(l *lua.LState) int {
 		low, high = l.CheckInt(1), l.CheckInt(2)
 	}
 	if low > high {
-		l.RaiseError("math.random has nothing to choose from: %s", fmt.Sprintf("%d is more than %d", low, high))
+		l.RaiseError("math.random has nothing to choose from: %d is more than %d", low, high)
 	}
-	l.Push(lua.LNumber(low) + lua.LNumber(math.Floor(r.dice.roll()*float64(high-low+1))))
+	l.Push(lua.LNumber(low) + lua.LNumber(math.Floor(r.dice.Float64()*float64(high-low+1))))
 	return 1
 }

@@ -503,7 +503,7 @@ func readAggregated(rs results, in interpret.Inputs, out *Outputs) error {
 	}
 	hint, schema := any(before), rs.schema
 	if bare {
-		hint, schema = before["status"], rs.schema.field("status")
+		hint, schema = before["status"], rs.schema.Field("status")
 	}
 	v, err := rs.json(0, hint, schema)
 	if err != nil {
@@ -549,7 +549,7 @@ func readStatus(rs results, in interpret.Inputs, out *Outputs) error {
 	if in.Object != nil {
 		hint = in.Object.Object["status"]
 	}
-	v, err := rs.json(0, hint, rs.schema.field("status"))
+	v, err := rs.json(0, hint, rs.schema.Field("status"))
 	if err != nil {
 		return err
 	}

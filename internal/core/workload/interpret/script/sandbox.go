@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -74,7 +75,7 @@ type run struct {
 	sources map[*lua.LTable]*source
 	// large maps Lua numbers to the input's integers that they cannot represent; 0 if ambiguous.
 	large map[lua.LNumber]int64
-	dice  *dice
+	dice  *rand.Rand
 	// object is the table of the operation's object, if any.
 	object *lua.LTable
 

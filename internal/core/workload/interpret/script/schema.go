@@ -2,10 +2,11 @@ package script
 
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 )
 
-// Schema is what the conversion from Lua needs to know about a kind: Lua has one type for lists and objects, so the
-// schema distinguishes empty ones. A nil schema knows nothing.
+// Schema is what the conversion from Lua and checks of paths need to know about a kind: Lua has one type for lists and
+// objects, so the schema distinguishes empty ones. A nil schema knows nothing.
 type Schema struct {
 	// Type is object, array, string, integer, number or boolean; empty if ambiguous.
 	Type string
@@ -29,10 +30,9 @@ func SchemaOf(props *apiextensionsv1.JSONSchemaProps) *Schema {
 			s.Properties[name] = SchemaOf(&p)
 		}
 	}
-	if props.AdditionalProperties != nil {
-		s.Values = SchemaOf(props.AdditionalProperties.Schema)
-	}
-	if open := props.XPreserveUnknownFields; s.Values == nil && open != nil && *open {
+	more := ptr.Deref(props.AdditionalProperties, apiextensionsv1.JSONSchemaPropsOrBool{})
+	s.Values = SchemaOf(more.Schema)
+	if s.Values == nil && (more.Allows || ptr.Deref(props.XPreserveUnknownFields, props.XEmbeddedResource)) {
 		s.Values = &Schema{} // any field, of any type
 	}
 	if props.Items != nil {
@@ -41,8 +41,8 @@ func SchemaOf(props *apiextensionsv1.JSONSchemaProps) *Schema {
 	return s
 }
 
-// field returns the schema of a field; nil if unknown.
-func (s *Schema) field(name string) *Schema {
+// Field returns the schema of a field; nil if unknown.
+func (s *Schema) Field(name string) *Schema {
 	if s == nil {
 		return nil
 	}

@@ -284,7 +284,7 @@ func stringFormat(l *lua.LState) int {
 		case 'e', 'E', 'f', 'g', 'G':
 			b.add(fmt.Sprintf(flags+string(verb), float64(l.CheckNumber(argument))))
 		case 'q':
-			b.add(quoted(l.CheckString(argument)))
+			b.add(`"` + quoted.Replace(l.CheckString(argument)) + `"`)
 		case 's':
 			b.add(fmt.Sprintf(flags+"s", text(l.CheckAny(argument))))
 		default:
@@ -294,23 +294,5 @@ func stringFormat(l *lua.LState) int {
 	return push(l, b.String())
 }
 
-// quoted returns a string in Lua syntax.
-func quoted(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(s) {
-		switch c := s[i]; c {
-		case '"', '\\', '\n':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case '\r':
-			b.WriteString(`\r`)
-		case 0:
-			b.WriteString(`\000`)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
+// quoted replaces what a string in Lua syntax cannot have.
+var quoted = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", "\\\n", "\r", `\r`, "\x00", `\000`)

@@ -70,11 +70,11 @@ func (r *run) watch(v lua.LValue, schema *Schema, path string, unknown func(path
 			err = errors.Join(err, r.watch(value, schema.items(), path+"[]", unknown))
 			return
 		}
-		err = errors.Join(err, r.watch(value, schema.field(string(name)), step(path, name), unknown))
+		err = errors.Join(err, r.watch(value, schema.Field(string(name)), step(path, name), unknown))
 	})
 	meta := r.machine.CreateTable(0, 1)
 	meta.RawSetString("__index", r.machine.NewFunction(func(l *lua.LState) int {
-		if name, ok := l.Get(2).(lua.LString); ok && len(schema.Properties) > 0 && schema.field(string(name)) == nil {
+		if name, ok := l.Get(2).(lua.LString); ok && len(schema.Properties) > 0 && schema.Field(string(name)) == nil {
 			unknown(step(path, name))
 		}
 		return 0
