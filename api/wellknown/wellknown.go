@@ -325,11 +325,10 @@ const (
 	// On: bindings. Written by: core/propagate. Read by: core/propagate. Users may set it: no.
 	SidecarsAnnotation = "argosy.io/sidecars"
 
-	// QuotaRefusedAnnotation is the digest of the template whose requests exceed a FederatedResourceQuota. Clusters keep
-	// the pods that they have until the quota permits the template, or the template changes.
+	// QuotaRefusedAnnotation is the digest of the template whose requests exceed a FederatedResourceQuota.
 	//
-	// On: bindings. Written by: controller/propagate, core/propagate. Read by: core/dispatch, core/explain/why. Users may
-	// set it: no.
+	// On: bindings. Written by: controller/propagate, core/propagate. Read by: core/explain/why. Users may set
+	// it: no.
 	QuotaRefusedAnnotation = "argosy.io/quota-refused"
 
 	// PreservedByPauseAnnotation marks a binding that preserves resources only because its template is paused.

@@ -402,7 +402,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter,
 				Pods:      dispatch.PodsOf(members),
-				Scheduler: o.Scheduler, ForbidOverwrite: o.ForbidOverwrite,
+				Scheduler: o.Scheduler, ForbidOverwrite: o.ForbidOverwrite, QuotasOff: o.QuotasOff,
 				Concurrency: o.Concurrency, Definitions: definitions})
 		}},
 		{"release-history", func() error {

@@ -215,6 +215,56 @@ func TestWorkloadsOverTheQuotaAreNotPlaced(t *testing.T) {
 	})
 }
 
+// Each cluster of a duplicated workload has all replicas, and gets none that the quota refuses.
+func TestADuplicatedWorkloadOverTheQuotaIsNotScaled(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newQuotas(t, Options{})
+		controllertest.Change(w.Hub, w.policy, func(p policyv1alpha1.Propagation) {
+			p.PropagationSpec().Placement.ReplicaScheduling = nil
+		})
+		w.quota("team", "cpu: 4", "")
+		w.deploy("web", 1, "1")
+		w.expect("web", "team", "placed 2, running 2, Success, used 2")
+		w.redeploy("web", 3, "1")
+		w.stays("web", "team", "placed 2, running 2, QuotaExceeded, used 2")
+		w.Make(coretest.Object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {namespace: shop, name: labels},
+			spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {sent: again}}]}}]}}`))
+		w.stays("web", "team", "placed 2, running 2, QuotaExceeded, used 2")
+		w.redeploy("web", 0, "1")
+		w.expect("web", "team", "placed 0, running 0, Success, used 0")
+		w.redeploy("web", 2, "1")
+		w.expect("web", "team", "placed 4, running 4, Success, used 4")
+		w.redeploy("web", 3, "1")
+		w.stays("web", "team", "placed 4, running 4, QuotaExceeded, used 4")
+		w.quota("team", "cpu: 6", "")
+		w.expect("web", "team", "placed 6, running 6, Success, used 6")
+	})
+}
+
+// A cluster that is added while a change is refused gets the pods that the others have.
+func TestRefusedRequestsDoNotReachANewCluster(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newQuotas(t, Options{})
+		w.quota("team", "cpu: 2", "")
+		w.deploy("web", 2, "1")
+		w.expect("web", "team", "placed 2, running 2, Success, used 2")
+		w.redeploy("web", 2, "9")
+		w.stays("web", "team", "placed 2, running 2, Success, used 2")
+		controllertest.Change(w.Hub, w.binding("web"), func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}, {Name: "m3", Replicas: 1}}
+		})
+		w.Advance(3 * time.Second)
+		w.Quiet()
+		for name, m := range w.members {
+			if d := m.Object(controllertest.Deployment, "shop", "web"); d != nil && cpuOf(d) != 1 {
+				t.Errorf("in %s the pods request %d", name, cpuOf(d))
+			}
+		}
+	})
+}
+
 func TestQuotaBelowTheUsageRefusesGrowthOnly(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

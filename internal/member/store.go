@@ -121,8 +121,8 @@ func (s *trimming[T, K]) Delete(obj any) error {
 
 // report logs that objects cannot be read.
 func (s *trimming[T, K]) report(n int, first *trimmed[K]) {
-	klog.ErrorS(nil, "Cannot read objects of a member: the last version that could be read is kept", "watch", s.gauge.name, "objects", n,
-		"first", klog.KObj(first), "reason", fmt.Sprintf("%.200v", first.err))
+	klog.ErrorS(nil, "Cannot read objects of a member: the last version that could be read is kept",
+		"watch", s.gauge.name, "objects", n, "first", klog.KObj(first), "reason", fmt.Sprintf("%.200v", first.err))
 }
 
 // Replace stores the result of a list, unless it exceeds the limit.

@@ -86,7 +86,8 @@ func unusable(config *rest.Config, err error) error {
 		return &Sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows the reason", host, err), errors.Join(ErrNotServing, err)}
 	case member.Untrusted(err):
 		return &Sentence{fmt.Sprintf("the certificate of the hub %s is not trusted: %s; "+
-			"check certificate-authority-data and tls-server-name in the kubeconfig", host, NoResponseCause(err, RequestTimeout)), err}
+			"check certificate-authority-data and tls-server-name in the kubeconfig",
+			host, NoResponseCause(err, RequestTimeout)), err}
 	}
 	return &Sentence{fmt.Sprintf("the hub at %s is not responding: %s; check that it is running and reachable "+
 		"from this machine, and --kubeconfig", host, NoResponseCause(err, RequestTimeout)), err}

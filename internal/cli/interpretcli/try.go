@@ -69,8 +69,8 @@ func try(ctx context.Context, c *configv1alpha1.ResourceInterpreterCustomization
 }
 
 // failures returns how the script fails on samples, once per line. always is true if it fails on each, or exceeds a
-// limit, because each further sample would take as long. The samples lack fields that the schema leaves open, so scripts
-// that work may fail on all of them.
+// limit, because each further sample would take as long. The samples lack fields that the schema leaves open, so
+// scripts that work may fail on all of them.
 func (t trial) failures(ctx context.Context) (failed []string, always bool) {
 	bare, full := t.sample(false, 1), t.sample(true, 3)
 	empty := withValue(bare, map[string]any{}, "status")

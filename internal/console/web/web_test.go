@@ -334,11 +334,11 @@ func TestPlaceholdersStayWithinTheirSentence(t *testing.T) {
 		"dispatching is suspended; nothing was sent; the hub retries by itself":                                                "已暂停下发；没有发送任何内容；控制面会自行重试",
 		"to take the member's object over, set conflictResolution: Overwrite in PropagationPolicy shop/web or annotate the template a: b": "要接管成员集群中的对象，请在 PropagationPolicy shop/web 中设置 " +
 			"conflictResolution: Overwrite，或为模板添加注解 a: b",
-		"nothing new is sent: WorksWritten: no room":                     "没有发送新内容：WorksWritten: no room",
+		"nothing new is sent: WorksWritten: no room":                                           "没有发送新内容：WorksWritten: no room",
 		"do what the message says; a value that it names is in the template or in an override": "按照消息的说明处理；消息中指出的值位于模板或差异化配置中",
-		"m1: nothing new is sent: no room":                               "m1：没有发送新内容：no room",
-		"change the template or an override: the message has the reason": "修改模板或差异化配置：消息中有原因",
-		"not created yet: 1 pod":                                         "尚未创建：1 个 Pod",
+		"m1: nothing new is sent: no room":                                                     "m1：没有发送新内容：no room",
+		"change the template or an override: the message has the reason":                       "修改模板或差异化配置：消息中有原因",
+		"not created yet: 1 pod":                                                               "尚未创建：1 个 Pod",
 		"not created yet: 2 pods; `argosy why job web -n shop` asks the cluster why": "尚未创建：2 个 Pod；`argosy why job web -n " +
 			"shop` 会向集群查询原因",
 		"m1, m2: component worker: nodes that lack cpu: 1 of 3": "m1, m2：组件 worker：缺少 cpu 的节点：1/3",

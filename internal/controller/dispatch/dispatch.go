@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -53,6 +54,8 @@ type Options struct {
 	Scheduler schedule.Settings
 	// ForbidOverwrite treats users' requests to overwrite objects in members as abort, in every namespace.
 	ForbidOverwrite bool
+	// QuotasOff: FederatedResourceQuotas are not enforced.
+	QuotasOff bool
 	// Concurrency is the number of bindings that are reconciled at the same time.
 	Concurrency int
 	// Definitions are the hub's own.
@@ -247,6 +250,14 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 		if work != nil {
 			in.Existing[target.Name] = work
 		}
+	}
+	if !r.QuotasOff && b.GetNamespace() != "" {
+		var quotas policyv1alpha1.FederatedResourceQuotaList
+		if err := r.client.List(ctx, &quotas, client.InNamespace(b.GetNamespace()),
+			client.UnsafeDisableDeepCopy); err != nil {
+			return in, fmt.Errorf("list FederatedResourceQuotas of namespace %q: %w", b.GetNamespace(), err)
+		}
+		in.Limited = len(quotas.Items) > 0
 	}
 	if in.Pods, err = r.pods(ctx, in); err != nil {
 		return in, err

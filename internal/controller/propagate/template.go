@@ -252,7 +252,7 @@ func (r *reconciler) write(
 	return wrote, nil
 }
 
-// markRefused has clusters keep their pods if err is that a quota refused the template.
+// markRefused notes in a binding that a quota refused its template, if err is that.
 func (r *reconciler) markRefused(ctx context.Context, template *unstructured.Unstructured,
 	existing workv1alpha2.Binding, err error) error {
 	if exceeded := (*quota.ExceededError)(nil); !errors.As(err, &exceeded) {

@@ -45,6 +45,9 @@ type Input struct {
 	Clusters map[string]*clusterv1alpha1.Cluster
 	// Overrides are the policies that may select the template, in any order.
 	Overrides []policyv1alpha1.Override
+	// Limited is true if FederatedResourceQuotas of its namespace are enforced: a cluster gets no more replicas than the
+	// scheduler gave it, although the template is duplicated.
+	Limited bool
 	// Existing are the existing Works, by cluster. Their permanent IDs are kept.
 	Existing map[string]*workv1alpha1.Work
 	// Purging is true while workloads that must be deleted first exist. Then existing Works are updated, no new ones are
@@ -162,7 +165,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	if in.Purging {
 		in.completionsSent(completions)
 	}
-	divide := division(spec, pruned, completions)
+	divide := in.division(pruned, completions)
 	from := originOf(in.Binding)
 
 	// 1. The replicas of each cluster. If only some replicas leave a cluster, all stay until the replacement is healthy.
@@ -192,8 +195,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return in.ran(t.Name) }) {
 		d.RunEnd = RunEndOf(in.Binding, in.Template)
 	}
-	digest := in.Binding.GetAnnotations()[wellknown.QuotaRefusedAnnotation]
-	overQuota := digest != "" && digest == propagate.Digest(in.Template)
+	overQuota := in.outgrows(ctx, i)
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {
 			continue
@@ -226,8 +228,17 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		if g.shut && (d.RecheckAfter == 0 || g.left < d.RecheckAfter) {
 			d.RecheckAfter = g.left
 		}
-		if g.shut || slices.Contains(shared.PodsKept, p.Name) || overQuota && in.Existing[p.Name] != nil {
-			if r.Work != nil && !in.keepPods(r.Work, in.Existing[p.Name]) {
+		standing := in.Existing[p.Name]
+		if overQuota {
+			if standing == nil {
+				standing = in.anyWork()
+			}
+			if standing == nil || len(spec.Components) > 0 || len(interpret.PodTemplates(in.Template)) == 0 {
+				continue // the pods that are permitted are not known
+			}
+		}
+		if g.shut || slices.Contains(shared.PodsKept, p.Name) || overQuota {
+			if r.Work != nil && !in.keepPods(r.Work, standing) {
 				continue
 			}
 		}

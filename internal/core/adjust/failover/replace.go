@@ -222,6 +222,9 @@ func (q *query) copied(c cause, room schedule.Capacity) (replacement, error) {
 	for _, t := range result.Clusters {
 		// Add one cluster only, while other clusters wait for their own replacement.
 		if !workv1alpha2.HasTarget(has, t.Name) && (len(q.fixed) == 0 || len(to) == len(has)) {
+			if n := workv1alpha2.ReplicasIn(q.binding.BindingSpec().Clusters, q.from[0]); n > 0 && n < t.Replicas {
+				t.Replicas = n // a quota has refused more
+			}
 			to = append(to, t)
 		}
 	}

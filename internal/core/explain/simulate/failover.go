@@ -245,8 +245,8 @@ func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
 	return failover.FactsOf(b, template, policy.GetAnnotations()), nil
 }
 
-// hasNoFailover reports whether a binding has a copy that has not finished in one of the clusters, and no failover moves
-// it out of lost clusters.
+// hasNoFailover reports whether a binding has a copy that has not finished in one of the clusters, and no failover
+// moves it out of lost clusters.
 func (s *state) hasNoFailover(key types.NamespacedName, clusters []string) bool {
 	b := s.bindings[key]
 	if b == nil || !placedInAny(b, slices.DeleteFunc(slices.Clone(clusters), func(cluster string) bool {
