@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
@@ -17,8 +16,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/jsonpath"
 )
-
-var kind = schema.GroupKind{Group: "example.com", Kind: "Shop"}
 
 // interpreter answers for a Shop by the rules alone.
 func interpreter(t *testing.T, rules string) interpret.Interpreter {
