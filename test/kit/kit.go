@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,8 +64,11 @@ func Binary() (string, error) {
 	if path := os.Getenv("ARGOSY_BINARY"); path != "" {
 		return path, nil
 	}
-	_, file, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(file), "..", "..")
+	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the root of the module: %w", err)
+	}
+	root := strings.TrimSpace(string(module))
 	out := filepath.Join(root, "bin", "argosy")
 	build := exec.Command("make", "-s", "build")
 	build.Dir, build.Stderr = root, os.Stderr
