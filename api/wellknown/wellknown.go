@@ -14,10 +14,11 @@ func RestAnnotation(version string) string { return Prefix + version + "-rest" }
 
 // Settings of templates. They have no effect in members; Bare of core/workload/fleet removes those of rollouts.
 const (
-	// RolloutScopeAnnotation is the scope of a workload's partition, maxUnavailable and the like: the pods of all clusters
-	// together (Fleet), or of each cluster (Cluster, as in Karmada). The default is Fleet for OpenKruise workloads whose
-	// replicas are divided, and Cluster otherwise. It is always Cluster with the label
-	// resourcetemplate.karmada.io/retain-replicas.
+	// RolloutScopeAnnotation says which pods the numbers of a template are for, such as a partition, maxUnavailable, a
+	// budget, or the bounds of an autoscaler. Fleet: for the pods of all clusters together; the hub divides the numbers.
+	// Cluster: for the pods of each cluster, as in Karmada. The default is Fleet for OpenKruise workloads whose replicas
+	// are divided, and Cluster for all others. If a user sets the label resourcetemplate.karmada.io/retain-replicas on
+	// such a workload, it is always Cluster.
 	//
 	// On: templates. Written by: users, core/source/migrate. Read by: core/source/migrate, core/workload/fleet. Users may
 	// set it: yes.
