@@ -156,7 +156,7 @@ var (
 		list: func(ctx context.Context, r client.Reader) ([]*releasev1alpha1.Release, error) {
 			var list releasev1alpha1.ReleaseList
 			err := r.List(ctx, &list, client.UnsafeDisableDeepCopy)
-			return pointers(list.Items), err
+			return scope.Pointers[*releasev1alpha1.Release](list.Items), err
 		},
 		facts: func(r *releasev1alpha1.Release) (string, releaseFacts) {
 			facts := releaseFacts{ReleaseSummary: overview.SummaryOfRelease(r)}
@@ -172,7 +172,7 @@ var (
 		list: func(ctx context.Context, r client.Reader) ([]*ocmv1.ManifestWork, error) {
 			var list ocmv1.ManifestWorkList
 			err := r.List(ctx, &list, client.UnsafeDisableDeepCopy)
-			return pointers(list.Items), err
+			return scope.Pointers[*ocmv1.ManifestWork](list.Items), err
 		},
 		facts: func(mw *ocmv1.ManifestWork) (string, *overview.Item) {
 			item, is := overview.ItemOfManifestWork(mw)
@@ -196,14 +196,6 @@ func bindingKind(f state.Facts) objectKind[workv1alpha2.Binding, overview.Worklo
 			return w.Object.String(), w
 		},
 	}
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }
 
 // update replaces objects by what the reader has now of those in only, or of all if only is nil. It also makes the

@@ -351,6 +351,51 @@ func TestLabelGoesWithTheAutoscaler(t *testing.T) {
 	})
 }
 
+// Members get no autoscaler with an invalid annotation, and keep one that they have. Admission refuses a new one; this
+// one was stored before.
+func TestAutoscalerWithAnInvalidAnnotationFreezesNothing(t *testing.T) {
+	t.Parallel()
+	for kind, bounds := range map[membertest.Kind]string{
+		controllertest.HorizontalPodAutoscaler: "minReplicas: 2, maxReplicas: 9",
+		controllertest.ScaledObject:            "minReplicaCount: 2, maxReplicaCount: 9",
+	} {
+		t.Run(kind.Kind, func(t *testing.T) {
+			t.Parallel()
+			controllertest.Run(t, func(t *testing.T) {
+				w := newAutoscaled(t, Options{}, true, controllertest.Deployment, kind)
+				w.create(4, bounds)
+				by := kind.Kind + " web"
+				scaler := func(scope string) {
+					u := &unstructured.Unstructured{}
+					u.SetGroupVersionKind(kind.GroupVersionKind)
+					u.SetNamespace("shop")
+					u.SetName("web")
+					controllertest.Change(w.Hub, u, func(u *unstructured.Unstructured) {
+						annotations := u.GetAnnotations()
+						annotations["argosy.io/rollout-scope"] = scope
+						u.SetAnnotations(annotations)
+					})
+				}
+				w.labelled("it is valid", "true", by)
+				scaler("Galaxy")
+				w.Quiet()
+				w.labelled("it became invalid, and members keep it", "true", by)
+				w.Gone(parsed(t, kind, "web", ""))
+				w.labelled("it is gone", "-", "")
+				u := parsed(t, kind, "web", "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, "+bounds)
+				u.SetAnnotations(map[string]string{"argosy.io/rollout-scope": "Galaxy"})
+				w.Make(claimed(u, w.policy))
+				w.Quiet()
+				w.labelled("it is invalid from the start", "-", "")
+				w.scaleTemplate(6)
+				w.becomes("a user adds replicas", "6: 3 3")
+				scaler("Fleet")
+				w.labelled("it was corrected", "true", by)
+			})
+		})
+	}
+}
+
 // A FederatedHPA and an autoscaler in the members would undo each other's replicas.
 func TestFederatedHPATakesPrecedenceOverAutoscalersOfMembers(t *testing.T) {
 	t.Parallel()

@@ -31,13 +31,13 @@ var Bindings = Pair[workv1alpha2.Binding]{
 		func() list[workv1alpha2.Binding] {
 			l := &workv1alpha2.ResourceBindingList{}
 			return list[workv1alpha2.Binding]{l, func() []workv1alpha2.Binding {
-				return pointers[workv1alpha2.Binding](l.Items)
+				return Pointers[workv1alpha2.Binding](l.Items)
 			}}
 		},
 		func() list[workv1alpha2.Binding] {
 			l := &workv1alpha2.ClusterResourceBindingList{}
 			return list[workv1alpha2.Binding]{l, func() []workv1alpha2.Binding {
-				return pointers[workv1alpha2.Binding](l.Items)
+				return Pointers[workv1alpha2.Binding](l.Items)
 			}}
 		},
 	},
@@ -51,13 +51,13 @@ var Propagations = Pair[policyv1alpha1.Propagation]{
 		func() list[policyv1alpha1.Propagation] {
 			l := &policyv1alpha1.PropagationPolicyList{}
 			return list[policyv1alpha1.Propagation]{l, func() []policyv1alpha1.Propagation {
-				return pointers[policyv1alpha1.Propagation](l.Items)
+				return Pointers[policyv1alpha1.Propagation](l.Items)
 			}}
 		},
 		func() list[policyv1alpha1.Propagation] {
 			l := &policyv1alpha1.ClusterPropagationPolicyList{}
 			return list[policyv1alpha1.Propagation]{l, func() []policyv1alpha1.Propagation {
-				return pointers[policyv1alpha1.Propagation](l.Items)
+				return Pointers[policyv1alpha1.Propagation](l.Items)
 			}}
 		},
 	},
@@ -71,13 +71,13 @@ var Overrides = Pair[policyv1alpha1.Override]{
 		func() list[policyv1alpha1.Override] {
 			l := &policyv1alpha1.OverridePolicyList{}
 			return list[policyv1alpha1.Override]{l, func() []policyv1alpha1.Override {
-				return pointers[policyv1alpha1.Override](l.Items)
+				return Pointers[policyv1alpha1.Override](l.Items)
 			}}
 		},
 		func() list[policyv1alpha1.Override] {
 			l := &policyv1alpha1.ClusterOverridePolicyList{}
 			return list[policyv1alpha1.Override]{l, func() []policyv1alpha1.Override {
-				return pointers[policyv1alpha1.Override](l.Items)
+				return Pointers[policyv1alpha1.Override](l.Items)
 			}}
 		},
 	},
@@ -138,8 +138,8 @@ func (p Pair[T]) Over(ctx context.Context, r client.Reader, namespace string, op
 	return append(all, l.items()...), nil
 }
 
-// pointers turns the items of a list into the interface that their pointers implement.
-func pointers[T, S any](items []S) []T {
+// Pointers returns pointers to the items of a list: T is the type of the pointers, or an interface that they implement.
+func Pointers[T, S any](items []S) []T {
 	out := make([]T, len(items))
 	for i := range items {
 		out[i] = any(&items[i]).(T)

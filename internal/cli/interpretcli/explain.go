@@ -34,6 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/shipped"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/interpreter"
+	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -169,8 +170,9 @@ func explained(ctx context.Context, hub HubClients, name string, errOut io.Write
 	var all []explanation
 	for _, kind := range kinds {
 		all = append(all, explanation{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Hub: asked,
-			Served: served(kind), Operations: tiers.Explain(kind, pointers(customizations.Items),
-				pointers(webhooks.Items), known)})
+			Served: served(kind), Operations: tiers.Explain(kind,
+				scope.Pointers[*configv1alpha1.ResourceInterpreterCustomization](customizations.Items),
+				scope.Pointers[*configv1alpha1.ResourceInterpreterWebhookConfiguration](webhooks.Items), known)})
 	}
 	return all, nil
 }
@@ -204,14 +206,6 @@ func knownTo(ctx context.Context, c client.Reader, mapper meta.RESTMapper, kinds
 		crds = append(crds, crd)
 	}
 	return interpreter.Known(crds, o), nil
-}
-
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
 }
 
 // servedAs returns the kinds of a hub that go by a name, in the version that the hub prefers; a name in full is that
@@ -289,7 +283,7 @@ func named(name string, customizations []configv1alpha1.ResourceInterpreterCusto
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range append(ours, pointers(customizations)...) {
+	for _, c := range append(ours, scope.Pointers[*configv1alpha1.ResourceInterpreterCustomization](customizations)...) {
 		all = append(all, schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind))
 	}
 	asked := spelled(name)

@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
 	"github.com/argosy-io/argosy/internal/interpreter"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // validateCustomization reads the others from the server: customizations are few and seldom written, so no index is
@@ -31,7 +32,7 @@ func (o *objects) validateCustomization(ctx context.Context, r request,
 		metav1.ListOptions{}, &all); err != nil {
 		return fmt.Errorf("list resourceinterpretercustomizations: %w", err)
 	}
-	others := pointers(all.Items)
+	others := scope.Pointers[*configv1alpha1.ResourceInterpreterCustomization](all.Items)
 	errs := validate.Customization(c, others)
 	if c.Annotations[wellknown.LenientAnnotation] == "true" {
 		var warnings []string

@@ -238,6 +238,10 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 	if err := o.refuseVersionChange(ctx, a, interfaces); err != nil {
 		return err
 	}
+	if errs := validate.Choices(annotationsOf(a.GetObject()), annotationsOf(a.GetOldObject())); len(errs) > 0 &&
+		a.GetUserInfo().GetName() != user.APIServerUser {
+		return apierrors.NewInvalid(a.GetKind().GroupKind(), a.GetName(), errs)
+	}
 	o.adviseQuota(ctx, a, interfaces)
 	o.adviseAutoscalers(ctx, a, interfaces)
 	if r, ok := native(a, interfaces); ok {
@@ -439,14 +443,6 @@ func list(ctx context.Context, of dynamic.ResourceInterface, o metav1.ListOption
 		return err
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
-}
-
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
 }
 
 // get reads an object into its Go type; nil if there is none.

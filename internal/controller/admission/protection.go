@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // protection denies all users the deletion of objects with the protection label, and all but the hub's own controllers
@@ -123,7 +124,7 @@ func (p *protection) validateRevision(ctx context.Context, a admission.Attribute
 		Namespace(r.Namespace), metav1.ListOptions{}, &stored); err != nil {
 		return fmt.Errorf("list the ReleaseRevisions of namespace %q: %w", r.Namespace, err)
 	}
-	return protect.Revision(r, pointers(stored.Items), bindings)
+	return protect.Revision(r, scope.Pointers[*releasev1alpha1.ReleaseRevision](stored.Items), bindings)
 }
 
 func (p *protection) validateDefinition(ctx context.Context, name string, obj runtime.Object) error {

@@ -8,6 +8,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 func (o *objects) validateClusterTaintPolicy(ctx context.Context, r request,
@@ -20,7 +21,7 @@ func (o *objects) validateClusterTaintPolicy(ctx context.Context, r request,
 	}
 	var fleet clusterv1alpha1.ClusterList
 	if list(ctx, o.client.Resource(clusters), metav1.ListOptions{ResourceVersion: "0"}, &fleet) == nil {
-		warn(ctx, validate.ClusterTaintPolicyAdvice(p, pointers(fleet.Items)), nil)
+		warn(ctx, validate.ClusterTaintPolicyAdvice(p, scope.Pointers[*clusterv1alpha1.Cluster](fleet.Items)), nil)
 	}
 	return nil
 }

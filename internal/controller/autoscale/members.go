@@ -169,13 +169,14 @@ func (r *reconciler) follow(ctx context.Context, workload execute.Target) (after
 // start, the cache may not have it yet, and pods would move.
 func (r *reconciler) propagatedAutoscalers(ctx context.Context, workload execute.Target,
 	tmpl *unstructured.Unstructured, b workv1alpha2.Binding) ([]string, error) {
-	by := autoscale.Propagated(tmpl, r.Templates.Autoscalers(workload))
-	recorded := tmpl.GetAnnotations()[wellknown.ScaledByAnnotation]
-	if recorded == "" && b != nil && schedule.ScaledByAutoscalers(b) {
-		recorded = b.GetAnnotations()[wellknown.ScaledByAnnotation]
+	text := tmpl.GetAnnotations()[wellknown.ScaledByAnnotation]
+	if text == "" && b != nil && schedule.ScaledByAutoscalers(b) {
+		text = b.GetAnnotations()[wellknown.ScaledByAnnotation]
 	}
+	recorded := strings.Split(text, ", ")
+	by := autoscale.Propagated(tmpl, r.Templates.Autoscalers(workload), recorded)
 	for _, gvk := range kind.Scalers() {
-		for _, who := range strings.Split(recorded, ", ") {
+		for _, who := range recorded {
 			name, is := strings.CutPrefix(who, gvk.Kind+" ")
 			if !is || slices.Contains(by, who) {
 				continue
@@ -187,7 +188,7 @@ func (r *reconciler) propagatedAutoscalers(ctx context.Context, workload execute
 			case err != nil:
 				return nil, err
 			case found:
-				by = append(by, autoscale.Propagated(tmpl, []*unstructured.Unstructured{live})...)
+				by = append(by, autoscale.Propagated(tmpl, []*unstructured.Unstructured{live}, recorded)...)
 			}
 		}
 	}

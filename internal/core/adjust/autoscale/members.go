@@ -18,19 +18,24 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Propagated returns the autoscalers of the workload that policies propagate as they do the workload, sorted, as
-// "HorizontalPodAutoscaler web". Workloads of kinds that are not known to scale have none.
-func Propagated(workload *unstructured.Unstructured, autoscalers []*unstructured.Unstructured) []string {
+// "HorizontalPodAutoscaler web". Workloads of kinds that are not known to scale have none. One with an invalid
+// annotation counts only if it is recorded: members have it as it was before.
+func Propagated(workload *unstructured.Unstructured, autoscalers []*unstructured.Unstructured,
+	recorded []string) []string {
 	var found []string
 	_, propagated := propagate.Claimed(workload)
 	for _, a := range autoscalers {
 		_, claimed := propagate.Claimed(a)
+		who := a.GetKind() + " " + a.GetName()
 		if target, ok := execute.TargetOf(a); ok && claimed && propagated && a.GetDeletionTimestamp() == nil &&
-			target == TargetFor(workload) && kind.Facts(workload).Scale {
-			found = append(found, a.GetKind()+" "+a.GetName())
+			target == TargetFor(workload) && kind.Facts(workload).Scale &&
+			(fleet.CheckAnnotations(a.GetAnnotations()) == nil || slices.Contains(recorded, who)) {
+			found = append(found, who)
 		}
 	}
 	slices.Sort(found)

@@ -108,8 +108,33 @@ func TestAutoscalersOfAWorkloadAreFound(t *testing.T) {
 		if c.workload != "" {
 			w = coretest.Object(t, `{apiVersion: `+c.workload+`, metadata: {name: web, namespace: shop`+claimed+`}}`)
 		}
-		if got := fmt.Sprint(Propagated(w, []*unstructured.Unstructured{a})); got != c.want {
+		if got := fmt.Sprint(Propagated(w, []*unstructured.Unstructured{a}, nil)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Members do not get an autoscaler with an invalid annotation. One that they have keeps scaling.
+func TestAutoscalersWithInvalidAnnotationsDoNotScale(t *testing.T) {
+	const claim = `propagationpolicy.karmada.io/namespace: shop, propagationpolicy.karmada.io/name: p`
+	w := coretest.Object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, `+
+		`labels: {propagationpolicy.karmada.io/permanent-id: id}, annotations: {`+claim+`}}}`)
+	for _, kind := range []string{"autoscaling/v2, kind: HorizontalPodAutoscaler", "keda.sh/v1alpha1, kind: ScaledObject"} {
+		for annotation, valid := range map[string]bool{
+			"argosy.io/rollout-scope: Fleet": true, "argosy.io/rollout-scope: Cluster": true,
+			"argosy.io/rollout-scope: Galaxy": false, "argosy.io/rollout-scope: ''": false,
+			"argosy.io/rollout-order: Galaxy": false, "argosy.io/auto-halt: 'maybe'": false,
+		} {
+			a := coretest.Object(t, `{apiVersion: `+kind+`, metadata: {name: web, namespace: shop, `+
+				`labels: {propagationpolicy.karmada.io/permanent-id: id}, annotations: {`+claim+`, `+annotation+
+				`}}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`)
+			who := a.GetKind() + " web"
+			for recorded, want := range map[string]bool{"": valid, "Other web": valid, who: true} {
+				got := Propagated(w, []*unstructured.Unstructured{a}, []string{recorded})
+				if fmt.Sprint(got) != map[bool]string{true: "[" + who + "]", false: "[]"}[want] {
+					t.Errorf("%s with %s, recorded is %q: %v", who, annotation, recorded, got)
+				}
+			}
 		}
 	}
 }

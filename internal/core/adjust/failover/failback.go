@@ -94,7 +94,8 @@ func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Sna
 	if !returns || len(losers) == 0 {
 		return Eviction{}, false
 	}
-	e := Eviction{Binding: b, From: losers[0].Name, Since: p.now, Placement: result.Clusters}
+	e := Eviction{Binding: b, From: losers[0].Name, Since: p.now, Placement: result.Clusters,
+		To: p.takesOver(b, result.Clusters)}
 	if result.AffinityName != b.BindingStatus().SchedulerObservedAffinityName {
 		e.Reschedule = &at // of the terms from the one in use on, none would do
 	}

@@ -24,12 +24,12 @@ func (p *planner) finish(b workv1alpha2.Binding) Finish {
 		if result == "" {
 			w := p.waiting(b, c, code, message)
 			w.Evicted = true
-			if code == ReplacementNotHealthy {
-				if deadline := deadlineOf(t); deadline.After(p.now) {
-					w.Until = deadline
-				} else if !deadline.IsZero() {
-					w.Code = GracePeriodExceeded
-				}
+			switch deadline := deadlineOf(t); {
+			case code != ReplacementNotHealthy && code != GracePeriod:
+			case deadline.After(p.now):
+				w.Until = deadline
+			case !deadline.IsZero():
+				w.Code = GracePeriodExceeded
 			}
 			p.wait(w)
 			continue
@@ -73,6 +73,9 @@ func (p *planner) ended(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionT
 	}
 	if missing := p.unhealthy(b, t); missing != "" {
 		return "", ReplacementNotHealthy, missing
+	}
+	if t.PurgeMode != policyv1alpha1.PurgeModeDirectly && p.membersScale(b) && deadlineOf(t).After(p.now) {
+		return "", GracePeriod, "each cluster decides how many replicas it runs, so the old copy is kept for the grace period"
 	}
 	if n := p.occupied[policyCluster{policyOf(b), t.FromCluster}]; n > 0 && !isWorkload(b) {
 		return "", WorkloadFirst, "workloads of the same policy are still in the cluster"
@@ -118,10 +121,7 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 		case item.Health != workv1alpha1.ResourceHealthy:
 			return fmt.Sprintf("it is not healthy in cluster %q: %s", target.Name, item.Health)
 		case facts.OwnScale && isWorkload(b):
-			switch {
-			case deadlineOf(t).After(p.now): // the other clusters may have to scale up first
-				return "each cluster decides how many replicas it runs, so the old copy is kept for the grace period"
-			case facts.Paused: // a new copy starts no pods, and is Healthy
+			if facts.Paused { // a new copy starts no pods, and is Healthy
 				return "the template is paused"
 			}
 		default:

@@ -86,10 +86,9 @@ func Moves(bindings []workv1alpha2.Binding, plan Plan, now time.Time) []Move {
 	}
 	for _, e := range plan.Evictions {
 		spec := e.Binding.BindingSpec()
-		to := gains(spec.Clusters, e.Placement)
-		change := revisionChange(e.Binding, []string{e.From}, to, newCopies(e.Binding, to))
+		change := revisionChange(e.Binding, []string{e.From}, e.To, newCopies(e.Binding, e.To))
 		message := strings.TrimSuffix("the hub is about to move it; "+change, "; ")
-		add(spec.Resource, e.From, e.Since, Move{To: to, Reason: e.Reason(), Message: message})
+		add(spec.Resource, e.From, e.Since, Move{To: e.To, Reason: e.Reason(), Message: message})
 	}
 	for _, f := range plan.Finishes {
 		for _, t := range f.Tasks {

@@ -107,6 +107,8 @@ type Eviction struct {
 	// one in use.
 	Placement []workv1alpha2.TargetCluster
 	Affinity  string
+	// To are the clusters that take over, with the replicas that each gains.
+	To []workv1alpha2.TargetCluster
 	// Tasks are the graceful eviction tasks to add; one, except when a binding fails back, or leaves an affinity term of
 	// which several clusters are lost.
 	Tasks []workv1alpha2.GracefulEvictionTask
@@ -178,6 +180,8 @@ const (
 	WorkloadFirst Code = "WorkloadFirst"
 	// ReplacementNotHealthy keeps the old copy until the replacement is healthy.
 	ReplacementNotHealthy Code = "ReplacementNotHealthy"
+	// GracePeriod keeps the old copy for the grace period, so that members which scale the others can do so.
+	GracePeriod Code = "GracePeriod"
 	// GracePeriodExceeded is ReplacementNotHealthy after the grace period. The old copy stays.
 	GracePeriodExceeded Code = "GracePeriodExceeded"
 	// KeptByPolicy keeps the old copy until a user lets it go: purgeMode is Never.
@@ -191,7 +195,7 @@ const (
 // Codes returns all codes, such as for metrics by code.
 func Codes() []Code {
 	return []Code{Tolerated, Paused, NothingFits, Everywhere, Budget, OneAtATime, Volumes, Suspended, TemplatePaused,
-		WorkloadFirst, ReplacementNotHealthy, GracePeriodExceeded, KeptByPolicy, StillRunning, Unread}
+		WorkloadFirst, ReplacementNotHealthy, GracePeriod, GracePeriodExceeded, KeptByPolicy, StillRunning, Unread}
 }
 
 // NeedsUser reports whether the wait may not end without a user.
@@ -515,6 +519,24 @@ func (p *planner) facts(b workv1alpha2.Binding) (Facts, error) {
 	return p.Facts(b)
 }
 
+// membersScale reports whether each member decides how many replicas of b it runs.
+func (p *planner) membersScale(b workv1alpha2.Binding) bool {
+	facts, err := p.facts(b)
+	return err == nil && facts.OwnScale && isWorkload(b)
+}
+
+// takesOver returns the clusters that take over in a new placement of b, with the replicas that each gains. Members that
+// decide how many replicas they run gain none, only those with a new copy.
+func (p *planner) takesOver(b workv1alpha2.Binding,
+	placement []workv1alpha2.TargetCluster) []workv1alpha2.TargetCluster {
+	has := b.BindingSpec().Clusters
+	to := gains(has, placement)
+	if p.membersScale(b) {
+		to = slices.DeleteFunc(to, func(t workv1alpha2.TargetCluster) bool { return workv1alpha2.HasTarget(has, t.Name) })
+	}
+	return to
+}
+
 // evict finds a replacement and makes the eviction.
 func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (Eviction, error) {
 	to, err := replace(b, c, s, p.Room.Free(b))
@@ -522,7 +544,7 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 		return Eviction{}, err
 	}
 	e := Eviction{Binding: b, From: c.cluster, Since: c.since, Lost: c.lost, Placement: to.clusters,
-		Affinity: to.affinity}
+		Affinity: to.affinity, To: p.takesOver(b, to.clusters)}
 	for _, left := range c.dueCauses() {
 		if !slices.Contains(to.from, left.cluster) {
 			continue
@@ -537,8 +559,7 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 		e.Warnings = append(e.Warnings, warnings...)
 		e.Tasks = append(e.Tasks, task)
 	}
-	gained := gains(b.BindingSpec().Clusters, to.clusters)
-	if change := revisionChange(b, to.from, gained, newCopies(b, gained)); change != "" {
+	if change := revisionChange(b, to.from, e.To, newCopies(b, e.To)); change != "" {
 		e.Tasks[0].Message = text.Cut(e.Tasks[0].Message+"; "+change, 1024) // as the API allows
 	}
 	p.plan.Waiting = slices.DeleteFunc(p.plan.Waiting, func(w Waiting) bool {

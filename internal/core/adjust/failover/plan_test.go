@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -110,14 +111,19 @@ func TestLostReplacementIsReplacedFirst(t *testing.T) {
 
 func TestOldWorkloadIsKeptForTheGracePeriodIfMembersScale(t *testing.T) {
 	w := newWorld(t, "a", "b")
-	b := w.deployment("web", "a=2 b=2", byRoom())
+	b := w.deployment("web", "a=2", upTo(byRoom(), 1))
 	facts := Facts{OwnScale: true}
 	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return facts, nil }
 	w.lose("a")
 	w.pass(5 * time.Minute)
-	w.execute(w.plans("web -a: b=4"))
+	w.execute(w.plans("web -a: b=2"))
+	w.plans("web !a ReplacementNotHealthy")
+	w.reports(b, "b", workv1alpha1.ResourceHealthy, 3)
 	w.pass(time.Minute)
-	p := w.plans("web !a ReplacementNotHealthy") // though b is Healthy: it may be as it was before the move
+	p := w.plans("web !a GracePeriod") // though b is Healthy: it may have to scale up
+	if want := start.Add(15 * time.Minute); !p.Next.Equal(want) || !p.Waiting[0].Until.Equal(want) {
+		t.Errorf("the wait ends at %s, and the plan is made again at %s, want %s", p.Waiting[0].Until, p.Next, want)
+	}
 	w.now = p.Next
 	w.reports(b, "b", workv1alpha1.ResourceUnknown, 2)
 	w.plans("web !a GracePeriodExceeded")
@@ -126,6 +132,92 @@ func TestOldWorkloadIsKeptForTheGracePeriodIfMembersScale(t *testing.T) {
 	w.plans("web !a GracePeriodExceeded")
 	facts.Paused = false
 	w.plans("web ~a")
+}
+
+// The hub adds no replicas to copies that autoscalers of members scale.
+func TestMembersThatScaleGainNoReplicas(t *testing.T) {
+	for name, c := range map[string]struct {
+		at       string
+		p        policyv1alpha1.Placement
+		clusters []string
+		kept     bool   // members do not scale
+		to       string // where it moves
+		waits    string // for what, when all clusters are healthy
+	}{
+		"divided, and others have copies": {at: "a=2 b=2", p: byRoom(), clusters: []string{"a", "b"}, waits: "GracePeriod"},
+		"static weights":                  {at: "a=2 b=2", p: equally(), clusters: []string{"a", "b"}, waits: "GracePeriod"},
+		"duplicated, and others have copies": {at: "a=2 b=2", p: duplicated(), clusters: []string{"a", "b"},
+			waits: "GracePeriod"},
+		"divided, and one is new": {at: "a=4 b=2", p: byRoom(), clusters: []string{"a", "b", "c"}, to: "c:2",
+			waits: "GracePeriod"},
+		"duplicated, and one is new": {at: "a=2", p: upTo(duplicated(), 1), clusters: []string{"a", "b"}, to: "b:2",
+			waits: "GracePeriod"},
+		"the hub sets the replicas": {at: "a=2 b=2", p: byRoom(), clusters: []string{"a", "b"}, kept: true, to: "b:2",
+			waits: "ReplacementNotHealthy"},
+	} {
+		for cause, begin := range map[string]func(*world, *workv1alpha2.ResourceBinding){
+			"drained": func(w *world, _ *workv1alpha2.ResourceBinding) { w.taint("a", "maintenance") },
+			"lost":    func(w *world, _ *workv1alpha2.ResourceBinding) { w.lose("a") },
+			"unhealthy": func(w *world, b *workv1alpha2.ResourceBinding) {
+				b.Spec.Failover.Application = &policyv1alpha1.ApplicationFailoverBehavior{}
+				w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0)
+			},
+		} {
+			t.Run(name+", "+cause, func(t *testing.T) {
+				w := newWorld(t, c.clusters...)
+				b := w.deployment("web", c.at, c.p)
+				w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return Facts{OwnScale: !c.kept}, nil }
+				begin(w, b)
+				w.pass(5 * time.Minute)
+				p := w.plan()
+				if cause != "drained" && len(p.Evictions) == 0 {
+					return // copies everywhere: it stays
+				}
+				if got := (Move{To: p.Evictions[0].To}).Destination(); got != c.to {
+					t.Errorf("it is about to move to %q, want %q", got, c.to)
+				}
+				w.execute(p)
+				w.pass(time.Minute)
+				for _, target := range b.Spec.Clusters { // one ready pod each: autoscalers decide
+					w.reports(b, target.Name, workv1alpha1.ResourceHealthy, 1)
+				}
+				moves := w.moves()
+				if want := fmt.Sprintf("web a>%s %s %s since", c.to, b.Spec.GracefulEvictionTasks[0].Reason,
+					c.waits); !strings.HasPrefix(moves, want) {
+					t.Errorf("the moves are %q, want %q", moves, want)
+				}
+			})
+		}
+	}
+}
+
+func TestReplacementHasNoMoreReplicasThanAQuotaHasPermitted(t *testing.T) {
+	for name, c := range map[string]struct {
+		at      string
+		groups  int
+		asked   int32 // by the template since; 0 for what it has
+		refused bool
+		want    string
+	}{
+		"nothing is refused":              {"a=2", 1, 0, false, "web -a: b=2"},
+		"a quota has refused more":        {"a=2", 1, 4, true, "web -a: b=2"},
+		"of several, more":                {"a=2 b=2", 2, 4, true, "web -a: b=2 c=2"},
+		"a change to fewer has not ended": {"a=4", 1, 2, true, "web -a: b=2"},
+		"an object without replicas":      {"a", 1, 0, false, "web -a: b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "a", "b", "c")
+			b := w.deployment("web", c.at, upTo(duplicated(), c.groups))
+			if c.asked > 0 {
+				b.Spec.Replicas = c.asked
+			}
+			if c.refused {
+				b.Status.Conditions[0].Status = metav1.ConditionFalse
+			}
+			w.taint("a", "maintenance")
+			w.plans(c.want)
+		})
+	}
 }
 
 func TestPolicyTolerationsDecide(t *testing.T) {

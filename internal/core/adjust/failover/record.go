@@ -77,8 +77,7 @@ func (r Record) write(b workv1alpha2.Binding) {
 // Apply moves b. It adds to an existing task of the same cluster.
 func (e *Eviction) Apply(b workv1alpha2.Binding) {
 	spec := b.BindingSpec()
-	to := gains(spec.Clusters, e.Placement)
-	copies := newCopies(b, to)
+	copies := newCopies(b, e.To)
 	spec.Clusters = e.Placement
 	record := Record{}
 	maps.Copy(record, shown(b, e.Tasks[0].CreationTimestamp.Time))
@@ -99,7 +98,7 @@ func (e *Eviction) Apply(b workv1alpha2.Binding) {
 	}
 	for _, task := range e.Tasks {
 		record[task.FromCluster] = Departure{
-			Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost, Reason: e.Reason(), To: to, NewCopies: copies}
+			Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost, Reason: e.Reason(), To: e.To, NewCopies: copies}
 	}
 	record.write(b)
 	if e.Reschedule != nil {

@@ -45,6 +45,10 @@ func (e *explanation) explainAutoscalers() (by []string) {
 				"select it in the policy that selects "+e.template.Kind+" "+e.template.Name)
 			continue
 		}
+		if err := fleet.CheckAnnotations(a.GetAnnotations()); err != nil {
+			e.find(Attention, "", name+" is not applied: "+err.Error(), "correct the annotation of "+name)
+			continue
+		}
 		by = append(by, name)
 		if _, _, divided := fleet.TargetOf(a); divided {
 			where = "in all clusters together"

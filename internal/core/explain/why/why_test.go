@@ -1181,6 +1181,17 @@ var stories = []struct {
 		want:  "HorizontalPodAutoscaler web does not scale it: no policy propagates it",
 		next:  "select it in the policy that selects Deployment web",
 		given: func(t *testing.T) *hub { return scaledBy(t, autoscaler(t, "web", false, "")) }},
+	{name: "an autoscaler with an invalid annotation", severity: why.Attention,
+		want: `HorizontalPodAutoscaler web is not applied: annotation argosy.io/rollout-scope: "Galaxy" is not one of Fleet, ` +
+			`Cluster`,
+		next: "correct the annotation of HorizontalPodAutoscaler web",
+		given: func(t *testing.T) *hub {
+			u := autoscaler(t, "web", true, "")
+			annotations := u.GetAnnotations()
+			annotations["argosy.io/rollout-scope"] = "Galaxy"
+			u.SetAnnotations(annotations)
+			return scaledBy(t, u)
+		}},
 	{name: "an autoscaler and a FederatedHPA", severity: why.Attention,
 		want: "FederatedHPA load and HorizontalPodAutoscaler web scale it, and undo each other's replicas",
 		next: "delete all but one of them",

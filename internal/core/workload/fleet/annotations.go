@@ -3,9 +3,10 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/argosy-io/argosy/api/wellknown"
 	"slices"
 	"strings"
+
+	"github.com/argosy-io/argosy/api/wellknown"
 )
 
 // HubAnnotations returns the annotations of a template that only the hub reads.
@@ -16,6 +17,24 @@ func HubAnnotations() []string {
 		wellknown.AutoHaltAnnotation, wellknown.UniqueOrdinalsAnnotation, wellknown.OrdinalMobilityAnnotation,
 		wellknown.OrdinalScaleDownAnnotation, wellknown.FailedPodsThresholdAnnotation,
 		wellknown.PrePullAnnotation, wellknown.PrePullTimeoutAnnotation}
+}
+
+// Choices are the annotations of templates that have a fixed set of values, with these.
+var Choices = map[string][]string{
+	wellknown.RolloutScopeAnnotation:        {"Fleet", "Cluster"},
+	wellknown.RolloutOrderAnnotation:        {string(inProportion), string(oneByOne), string(inStages)},
+	wellknown.UnreachableClustersAnnotation: {"CountAsDown", "Ignore"},
+	wellknown.AutoHaltAnnotation:            {"true", "false"},
+	wellknown.UniqueOrdinalsAnnotation:      {"true", "false"},
+	wellknown.OrdinalMobilityAnnotation:     {"Never", "WithoutPVC", "Always"},
+	wellknown.OrdinalScaleDownAnnotation:    {"ClusterHighest", "GlobalHighest"},
+}
+
+// CheckAnnotations returns why a template is not sent to members: an invalid annotation. It returns nil if all are
+// valid.
+func CheckAnnotations(annotations map[string]string) error {
+	_, err := optionsOf(annotations)
+	return err
 }
 
 // order is where new pods come first.
@@ -54,25 +73,22 @@ type options struct {
 func optionsOf(annotations map[string]string) (options, error) {
 	o := options{order: inProportion}
 	var err error
-	choose := func(key string, values ...string) string {
+	choose := func(key string) string {
 		v, set := annotations[key]
-		if !set {
-			return ""
-		}
-		if !slices.Contains(values, v) && err == nil {
-			err = fmt.Errorf("annotation %s: %q is not one of %s", key, v, strings.Join(values, ", "))
+		if set && !slices.Contains(Choices[key], v) && err == nil {
+			err = fmt.Errorf("annotation %s: %q is not one of %s", key, v, strings.Join(Choices[key], ", "))
 		}
 		return v
 	}
-	o.scope = choose(wellknown.RolloutScopeAnnotation, "Fleet", "Cluster")
-	if v := choose(wellknown.RolloutOrderAnnotation, string(inProportion), string(oneByOne), string(inStages)); v != "" {
+	o.scope = choose(wellknown.RolloutScopeAnnotation)
+	if v := choose(wellknown.RolloutOrderAnnotation); v != "" {
 		o.order = order(v)
 	}
-	o.ignoreLost = choose(wellknown.UnreachableClustersAnnotation, "CountAsDown", "Ignore") == "Ignore"
-	o.neverHalt = choose(wellknown.AutoHaltAnnotation, "true", "false") == "false"
-	o.uniqueOrdinals = choose(wellknown.UniqueOrdinalsAnnotation, "true", "false") == "true"
-	o.mobility = choose(wellknown.OrdinalMobilityAnnotation, "Never", "WithoutPVC", "Always")
-	o.highestFirst = choose(wellknown.OrdinalScaleDownAnnotation, "ClusterHighest", "GlobalHighest") == "GlobalHighest"
+	o.ignoreLost = choose(wellknown.UnreachableClustersAnnotation) == "Ignore"
+	o.neverHalt = choose(wellknown.AutoHaltAnnotation) == "false"
+	o.uniqueOrdinals = choose(wellknown.UniqueOrdinalsAnnotation) == "true"
+	o.mobility = choose(wellknown.OrdinalMobilityAnnotation)
+	o.highestFirst = choose(wellknown.OrdinalScaleDownAnnotation) == "GlobalHighest"
 	if err != nil {
 		return options{}, err
 	}
