@@ -328,8 +328,7 @@ const (
 
 	// QuotaRefusedAnnotation is the digest of the template whose requests exceed a FederatedResourceQuota.
 	//
-	// On: bindings. Written by: controller/propagate, core/propagate. Read by: core/explain/why. Users may set
-	// it: no.
+	// On: bindings. Written by: controller/propagate, core/propagate. Read by: core/propagate. Users may set it: no.
 	QuotaRefusedAnnotation = "argosy.io/quota-refused"
 
 	// PreservedByPauseAnnotation marks a binding that preserves resources only because its template is paused.

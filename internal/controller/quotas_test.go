@@ -255,12 +255,18 @@ func TestRefusedRequestsDoNotReachANewCluster(t *testing.T) {
 		controllertest.Change(w.Hub, w.binding("web"), func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}, {Name: "m3", Replicas: 1}}
 		})
+		controllertest.Change(w.Hub, w.policy, func(p policyv1alpha1.Propagation) {
+			p.PropagationSpec().PreserveResourcesOnDeletion = new(true)
+		})
 		w.Advance(3 * time.Second)
 		w.Quiet()
 		for name, m := range w.members {
 			if d := m.Object(controllertest.Deployment, "shop", "web"); d != nil && cpuOf(d) != 1 {
 				t.Errorf("in %s the pods request %d", name, cpuOf(d))
 			}
+		}
+		if w.binding("web").Spec.PreserveResourcesOnDeletion != nil {
+			t.Error("a change of the policy does not wait")
 		}
 	})
 }

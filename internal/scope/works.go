@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -90,4 +91,12 @@ func BindingOf(work client.Object) (types.NamespacedName, bool) {
 	}
 	name := notes[workv1alpha2.ClusterResourceBindingNameAnnotation]
 	return types.NamespacedName{Name: name}, name != ""
+}
+
+// BindingRequests returns a request for the binding of a Work; none if it has none.
+func BindingRequests(_ context.Context, work client.Object) []reconcile.Request {
+	if key, ok := BindingOf(work); ok {
+		return []reconcile.Request{{NamespacedName: key}}
+	}
+	return nil
 }

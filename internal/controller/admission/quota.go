@@ -46,7 +46,7 @@ func (o *objects) validateFederatedResourceQuota(ctx context.Context, r request,
 	for i := range fleet.Items {
 		names = append(names, fleet.Items[i].Name)
 	}
-	warn(ctx, validate.FederatedResourceQuotaAdvice(q, quota.Sum(bindings), names), nil)
+	warn(ctx, validate.FederatedResourceQuotaAdvice(q, propagate.Sum(bindings), names), nil)
 	return nil
 }
 
@@ -66,9 +66,6 @@ func (o *objects) refuseOverQuota(ctx context.Context, r request) error {
 			return r.invalid(err)
 		}
 	}
-	if !quota.Grows(was, is) {
-		return nil
-	}
 	quotas, err := o.quotasIn(ctx, r.GetNamespace())
 	if err != nil || len(quotas) == 0 {
 		return err
@@ -78,7 +75,7 @@ func (o *objects) refuseOverQuota(ctx context.Context, r request) error {
 		return err
 	}
 	delete(all, r.name())
-	return quota.Check(quotas, quota.Sum(all), was, is)
+	return quota.Check(quotas, propagate.Sum(all), was, is)
 }
 
 // storedBinding returns the spec of a binding of any version.
@@ -113,12 +110,12 @@ func (o *objects) adviseQuota(ctx context.Context, a admission.Attributes, inter
 	if err != nil {
 		return
 	}
-	demand := quota.Demand(ctx, shipped(), template)
+	demand := propagate.Demand(ctx, shipped(), template)
 	if old == nil {
 		warn(ctx, quota.TemplateAdvice(quotas, nil, demand), nil)
 		return
 	}
-	warn(ctx, quota.TemplateAdvice(quotas, quota.Demand(ctx, shipped(), old), demand), nil)
+	warn(ctx, quota.TemplateAdvice(quotas, propagate.Demand(ctx, shipped(), old), demand), nil)
 }
 
 func (o *objects) quotasIn(ctx context.Context, namespace string) ([]policyv1alpha1.FederatedResourceQuota, error) {

@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -119,7 +118,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			builder.WithPredicates(outage))
 	}
 	o.Members.Handle(r.memberEvent)
-	return b.Watches(&workv1alpha1.Work{}, gathering(o.Gather), builder.WithPredicates(answered)).
+	return b.Watches(&workv1alpha1.Work{}, filter.Delayed(o.Gather, scope.BindingRequests),
+		builder.WithPredicates(answered)).
 		WatchesRawSource(source.Func(r.follow)).
 		WatchesRawSource(interpreter.Changes(o.Interpreter, r.client)).Complete(r)
 }
@@ -153,28 +153,12 @@ func (r *reconciler) placedIn(ctx context.Context, cluster client.Object) (reque
 		return nil
 	}
 	for i := range works.Items {
-		if key, ok := scope.BindingOf(&works.Items[i]); ok {
-			requests = append(requests, reconcile.Request{NamespacedName: key})
-		}
+		requests = append(requests, scope.BindingRequests(ctx, &works.Items[i])...)
 	}
 	return requests
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// gathering enqueues the binding of a Work with a delay, so that statuses that arrive together are combined.
-func gathering(after time.Duration) handler.EventHandler {
-	add := func(obj client.Object, q queue) {
-		if key, ok := scope.BindingOf(obj); ok {
-			q.AddAfter(reconcile.Request{NamespacedName: key}, after)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { add(e.ObjectNew, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(e.Object, q) },
-	}
-}
 
 // Reconcile aggregates the Works of one binding.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

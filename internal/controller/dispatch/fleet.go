@@ -16,6 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/filter"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // warnFleet records an event for each condition of the division that begins or changes.
@@ -46,7 +47,7 @@ func (r *reconciler) following(ctx context.Context, cluster client.Object) []rec
 	var out []reconcile.Request
 	for i := range works.Items {
 		if dispatch.Follows(&works.Items[i]) {
-			out = append(out, bindingOf(ctx, &works.Items[i])...)
+			out = append(out, scope.BindingRequests(ctx, &works.Items[i])...)
 		}
 	}
 	return out

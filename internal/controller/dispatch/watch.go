@@ -51,7 +51,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	}
 	return b.
 		WatchesRawSource(interpreter.Changes(r.Interpreter, r.client)).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf),
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(scope.BindingRequests),
 			builder.WithPredicates(predicate.Or[client.Object](workTouched, workMoved))).
 		Watches(&releasev1alpha1.ReleaseRevision{}, handler.EnqueueRequestsFromMapFunc(r.madeFrom),
 			builder.WithPredicates(filter.AfterStart, filter.CreationsAndDeletions)).
@@ -139,13 +139,6 @@ var clusterMoved = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 
 func sameKinds(was, is clusterv1alpha1.APIEnablement) bool {
 	return was.GroupVersion == is.GroupVersion && slices.Equal(was.Resources, is.Resources)
-}
-
-func bindingOf(_ context.Context, work client.Object) []reconcile.Request {
-	if key, ok := scope.BindingOf(work); ok {
-		return []reconcile.Request{{NamespacedName: key}}
-	}
-	return nil
 }
 
 // byTemplate is the index of bindings by the kind of their templates.

@@ -3,10 +3,10 @@ package quota
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,25 +14,20 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/admission/quota"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // Enforce returns mgr with a client that refuses writes of bindings which exceed a FederatedResourceQuota. All
 // controllers of the hub write through it, and they run in one process at a time.
 func Enforce(ctx context.Context, mgr ctrl.Manager) (ctrl.Manager, error) {
-	c := &enforcing{Client: mgr.GetClient(), growing: keymutex.NewHashed(0)}
-	c.pending.Life = commit.PendingWriteLife
+	c := &enforcing{Client: mgr.GetClient()}
 	bindings, err := mgr.GetCache().GetInformer(ctx, &workv1alpha2.ResourceBinding{})
 	if err != nil {
 		return nil, fmt.Errorf("watch bindings: %w", err)
 	}
-	seen := func(obj any) {
-		if b, ok := filter.LastState(obj).(*workv1alpha2.ResourceBinding); ok {
-			c.pending.Seen(types.NamespacedName{Namespace: b.Namespace}, b)
-		}
-	}
-	if _, err := bindings.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: seen, DeleteFunc: seen,
-		UpdateFunc: func(_, obj any) { seen(obj) }}); err != nil {
+	if _, err := bindings.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.seen, DeleteFunc: c.seen,
+		UpdateFunc: func(_, obj any) { c.seen(obj) }}); err != nil {
 		return nil, fmt.Errorf("watch bindings: %w", err)
 	}
 	return enforcedManager{mgr, c}, nil
@@ -49,9 +44,18 @@ func (m enforcedManager) GetClient() client.Client { return m.client }
 // namespace, and count until the cache shows them: two of them cannot use the same rest of a quota.
 type enforcing struct {
 	client.Client
-	growing keymutex.KeyMutex
-	// pending are the bindings that were written, by namespace.
+	// growing has a *sync.Mutex by namespace.
+	growing sync.Map
+	// pending are the bindings that were written, by namespace, until the cache shows them: however late that is, a stale
+	// cache permits nothing. A binding does not disappear before, because the hub removes its finalizer.
 	pending commit.PendingWrites[*workv1alpha2.ResourceBinding]
+}
+
+// seen forgets what the cache shows.
+func (c *enforcing) seen(obj any) {
+	if b, ok := filter.LastState(obj).(*workv1alpha2.ResourceBinding); ok {
+		c.pending.Seen(types.NamespacedName{Namespace: b.Namespace}, b)
+	}
 }
 
 func (c *enforcing) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
@@ -75,8 +79,9 @@ func (c *enforcing) permitted(ctx context.Context, obj client.Object, write func
 	if len(quotas.Items) == 0 {
 		return write()
 	}
-	c.growing.LockKey(b.Namespace)
-	defer func() { _ = c.growing.UnlockKey(b.Namespace) }() // no key fails
+	growing, _ := c.growing.LoadOrStore(b.Namespace, &sync.Mutex{})
+	growing.(*sync.Mutex).Lock()
+	defer growing.(*sync.Mutex).Unlock()
 	all, err := c.bindings(ctx, b.Namespace)
 	if err != nil {
 		return err
@@ -85,11 +90,11 @@ func (c *enforcing) permitted(ctx context.Context, obj client.Object, write func
 	if known := all[b.Name]; known != nil && known.UID == b.UID {
 		was = &known.Spec
 	}
-	if !quota.Grows(was, &b.Spec) {
-		return write()
+	if !propagate.Grows(was, &b.Spec) {
+		return write() // it may be the last one, which removes the finalizer
 	}
 	delete(all, b.Name)
-	if err := quota.Check(quotas.Items, quota.Sum(all), was, &b.Spec); err != nil {
+	if err := quota.Check(quotas.Items, propagate.Sum(all), was, &b.Spec); err != nil {
 		return quota.Denied(err)
 	}
 	if err := write(); err != nil {

@@ -14,11 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -32,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -70,13 +69,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("quota").
 		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&workv1alpha1.Work{}, later(func(_ context.Context, obj client.Object) []reconcile.Request {
+		Watches(&workv1alpha1.Work{}, filter.Delayed(gather, func(_ context.Context, obj client.Object) []reconcile.Request {
 			if namespace, name, ok := quota.OwnerOf(obj.(*workv1alpha1.Work)); ok {
 				return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 			}
 			return nil
 		})).
-		Watches(&workv1alpha2.ResourceBinding{}, later(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		Watches(&workv1alpha2.ResourceBinding{}, filter.Delayed(gather, func(ctx context.Context,
+			obj client.Object) []reconcile.Request {
 			return filter.Listed(ctx, r.client, &policyv1alpha1.FederatedResourceQuotaList{}, nil,
 				client.InNamespace(obj.GetNamespace()))
 		}), builder.WithPredicates(filter.AfterStart, usageChanged)).
@@ -96,23 +96,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager) error {
 
 // usageChanged selects changes of what a binding uses.
 var usageChanged = filter.Changes(func(before, now *workv1alpha2.ResourceBinding) bool {
-	return !equality.Semantic.DeepEqual(quota.Used(&before.Spec), quota.Used(&now.Spec))
+	return !equality.Semantic.DeepEqual(propagate.Used(&before.Spec), propagate.Used(&now.Spec))
 })
-
-// later queues what mapped returns after the time gather.
-func later(mapped handler.MapFunc) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	add := func(ctx context.Context, q queue, obj client.Object) {
-		for _, request := range mapped(ctx, obj) {
-			q.AddAfter(request, gather)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
-	}
-}
 
 // Reconcile writes the Works and the status of one quota.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -148,7 +133,7 @@ func (r *reconciler) count(ctx context.Context, q *policyv1alpha1.FederatedResou
 		byName[bindings.Items[i].Name] = &bindings.Items[i]
 	}
 	want := q.DeepCopy()
-	want.Status = quota.Status(q, quota.Sum(byName), works)
+	want.Status = quota.Status(q, propagate.Sum(byName), works)
 	if wrote, err := commit.Status(ctx, r.client, q, want); err != nil || !wrote {
 		return client.IgnoreNotFound(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -72,7 +71,8 @@ func setupGuards(mgr ctrl.Manager, r *reconciler) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("releaseguard").
 		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(filter.Respecified)).
-		Watches(&releasev1alpha1.Release{}, delayed(all, guardDelay), builder.WithPredicates(filter.AfterStart, useChanged)).
+		Watches(&releasev1alpha1.Release{}, filter.Delayed(guardDelay, all),
+			builder.WithPredicates(filter.AfterStart, useChanged)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			r.Checks.SubscribeBudgets(func(guard string) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: guard}})
@@ -109,18 +109,4 @@ func (r *reconciler) writeGuard(ctx context.Context, key client.ObjectKey) (time
 		return 0, nil
 	}
 	return max(until.Sub(now), time.Second), nil
-}
-
-// delayed enqueues requests after a delay. What is enqueued meanwhile is enqueued once.
-func delayed(requests handler.MapFunc, delay time.Duration) handler.Funcs {
-	enqueue := func(ctx context.Context, obj client.Object, q queue) {
-		for _, req := range requests(ctx, obj) {
-			q.AddAfter(req, delay)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
-	}
 }

@@ -104,7 +104,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			}), builder.WithPredicates(filter.AfterStart)).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofBinding),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: filter.Touched})).
-		Watches(&workv1alpha1.Work{}, delayed(r.ofWork, reportDelay),
+		Watches(&workv1alpha1.Work{}, filter.Delayed(reportDelay, r.ofWork),
 			builder.WithPredicates(filter.AfterStart, reported)).
 		Watches(&clusterv1alpha1.Cluster{},
 			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {

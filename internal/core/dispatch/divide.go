@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -19,8 +18,8 @@ import (
 
 // division returns a function that makes the share of a cluster. A template that is duplicated, or that a cluster has
 // only because another one requires it, is the template itself: it has its replicas already, unless a quota has refused
-// some of them. completions are those of completionsOf.
-func (in Input) division(template *unstructured.Unstructured,
+// some of the replicas that it asks for. completions are those of completionsOf.
+func (in Input) division(template *unstructured.Unstructured, asked int32,
 	completions map[string]int32) func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured,
 	error) {
 	spec := in.Binding.BindingSpec()
@@ -37,7 +36,7 @@ func (in Input) division(template *unstructured.Unstructured,
 
 	return func(ctx context.Context, i interpret.Interpreter, cluster string) (*unstructured.Unstructured, error) {
 		n, scheduled := replicas[cluster]
-		if !scheduled || !divides && (n == 0 || n == spec.Replicas) {
+		if !scheduled || !divides && (n == asked || spec.Placement == nil) {
 			return template, nil
 		}
 		m, err := i.Revise(ctx, template, n)
@@ -56,35 +55,12 @@ func (in Input) division(template *unstructured.Unstructured,
 	}
 }
 
-// outgrows reports whether the template requests more than its binding: an enforced quota has refused that, or has not
-// permitted it yet.
-func (in Input) outgrows(ctx context.Context, i interpret.Interpreter) bool {
+// outgrown returns the replicas that the template asks for, and whether a quota has not permitted its requests.
+func (in Input) outgrown(ctx context.Context, i interpret.Interpreter) (replicas int32, overQuota bool) {
 	if !in.Limited {
-		return false
+		return in.Binding.BindingSpec().Replicas, false
 	}
-	var m propagate.Meaning
-	if m.Interpret(ctx, i, in.Template) != nil {
-		return true
-	}
-	spec := in.Binding.BindingSpec()
-	var asked, has corev1.ResourceList
-	if m.Requirements != nil {
-		asked = m.Requirements.ResourceRequest
-	}
-	if spec.ReplicaRequirements != nil {
-		has = spec.ReplicaRequirements.ResourceRequest
-	}
-	return exceeds(asked, has) || slices.ContainsFunc(m.Components, func(c workv1alpha2.Component) bool {
-		k := slices.IndexFunc(spec.Components, func(of workv1alpha2.Component) bool { return of.Name == c.Name })
-		if k < 0 || c.Replicas > spec.Components[k].Replicas {
-			return true
-		}
-		was := spec.Components[k].ReplicaRequirements
-		if was == nil {
-			was = &workv1alpha2.ComponentReplicaRequirements{}
-		}
-		return c.ReplicaRequirements != nil && exceeds(c.ReplicaRequirements.ResourceRequest, was.ResourceRequest)
-	})
+	return propagate.Outgrown(ctx, i, in.Template, in.Binding)
 }
 
 // anyWork returns the Work of the first cluster by name that has one; nil for none.
@@ -95,16 +71,6 @@ func (in Input) anyWork() *workv1alpha1.Work {
 		}
 	}
 	return nil
-}
-
-// exceeds reports whether a has more of a resource than b.
-func exceeds(a, b corev1.ResourceList) bool {
-	for name, q := range a {
-		if q.Cmp(b[name]) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // completionsOf divides a Job's completions by the parallelism that each cluster was given; nil for anything else.

@@ -165,7 +165,8 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	if in.Purging {
 		in.completionsSent(completions)
 	}
-	divide := in.division(pruned, completions)
+	asked, overQuota := in.outgrown(ctx, i)
+	divide := in.division(pruned, asked, completions)
 	from := originOf(in.Binding)
 
 	// 1. The replicas of each cluster. If only some replicas leave a cluster, all stay until the replacement is healthy.
@@ -195,7 +196,6 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return in.ran(t.Name) }) {
 		d.RunEnd = RunEndOf(in.Binding, in.Template)
 	}
-	overQuota := in.outgrows(ctx, i)
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {
 			continue

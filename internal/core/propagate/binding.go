@@ -127,9 +127,15 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	if fleet.NamesClusters(template) {
 		divideParts(spec)
 	}
-	if m.Unread {
-		return b, nil
+	if !m.Unread {
+		m.write(b, template, existing)
 	}
+	return b, nil
+}
+
+// write writes the values of the interpreter into b, the next state of existing.
+func (m Meaning) write(b workv1alpha2.Binding, template *unstructured.Unstructured, existing workv1alpha2.Binding) {
+	spec := b.BindingSpec()
 	spec.Replicas = m.Replicas
 	spec.Components = m.Components
 	if !m.SidecarsUnread || !counted(template, existing) {
@@ -137,10 +143,9 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		fields.PutAnnotation(b, wellknown.SidecarsAnnotation, strings.Join(m.Sidecars, ","))
 	}
 	schedule.SetParts(b, Parts(template, spec.Replicas))
-	if Single(template) {
+	if Single(template) && spec.Placement != nil {
 		single(spec, template.GetNamespace(), m.Components)
 	}
-	return b, nil
 }
 
 // Read reports whether existing has the template's replicas from an earlier answer of the interpreter, so that it can

@@ -1,9 +1,8 @@
-// Package quota decides what FederatedResourceQuotas permit. A workload uses the replicas in its clusters times the
-// requests of one replica. The sum over the bindings of a namespace must not grow beyond the quotas of the namespace.
+// Package quota decides what FederatedResourceQuotas permit: what the bindings of a namespace use together, see
+// propagate.Used, must not grow beyond the quotas of the namespace.
 package quota
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,90 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
-
-// Used returns what a binding uses in its clusters. All components of a workload are in each of its clusters.
-func Used(spec *workv1alpha2.ResourceBindingSpec) corev1.ResourceList {
-	used := corev1.ResourceList{}
-	if len(spec.Components) > 0 {
-		for _, c := range spec.Components {
-			if c.ReplicaRequirements != nil {
-				add(used, c.ReplicaRequirements.ResourceRequest, int64(c.Replicas)*int64(len(spec.Clusters)))
-			}
-		}
-		return used
-	}
-	if spec.ReplicaRequirements != nil {
-		var replicas int64
-		for _, t := range spec.Clusters {
-			replicas += int64(t.Replicas)
-		}
-		add(used, spec.ReplicaRequirements.ResourceRequest, replicas)
-	}
-	return used
-}
-
-// Sum returns what bindings use together, by any key.
-func Sum[K comparable](bindings map[K]*workv1alpha2.ResourceBinding) corev1.ResourceList {
-	sum := corev1.ResourceList{}
-	for _, b := range bindings {
-		add(sum, Used(&b.Spec), 1)
-	}
-	return sum
-}
-
-// Demand returns what a template requests if it is in one cluster, or divided; nil if that cannot be read.
-func Demand(ctx context.Context, i interpret.Interpreter, template *unstructured.Unstructured) corev1.ResourceList {
-	var m propagate.Meaning
-	if m.Interpret(ctx, i, template) != nil {
-		return nil
-	}
-	return Used(&workv1alpha2.ResourceBindingSpec{Clusters: []workv1alpha2.TargetCluster{{Replicas: m.Replicas}},
-		ReplicaRequirements: m.Requirements, Components: m.Components})
-}
-
-// add adds a multiple of list to sum. Zero quantities are left out.
-func add(sum, list corev1.ResourceList, times int64) {
-	for name, q := range list {
-		q = q.DeepCopy()
-		q.Mul(times)
-		if !q.IsZero() {
-			q.Add(sum[name])
-			sum[name] = q
-		}
-	}
-}
-
-// Grows reports whether a binding uses more of a resource after a change; was is nil for a new one.
-func Grows(was, is *workv1alpha2.ResourceBindingSpec) bool {
-	before, after := usedBefore(was), Used(is)
-	for name, q := range after {
-		if q.Cmp(before[name]) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func usedBefore(was *workv1alpha2.ResourceBindingSpec) corev1.ResourceList {
-	if was == nil {
-		return nil
-	}
-	return Used(was)
-}
 
 // Check returns an *ExceededError if a change of a binding would exceed a quota of its namespace; was is nil for a new
 // one. others is what all other bindings of the namespace use. A resource of which the binding does not use more is not
 // checked, so a quota below the usage refuses growth only. All quotas must permit the change.
 func Check(quotas []policyv1alpha1.FederatedResourceQuota, others corev1.ResourceList,
 	was, is *workv1alpha2.ResourceBindingSpec) error {
-	before, after := usedBefore(was), Used(is)
+	before, after := propagate.Used(was), propagate.Used(is)
 	for i := range quotas {
 		q := &quotas[i]
 		for _, name := range slices.Sorted(maps.Keys(q.Spec.Overall)) {

@@ -18,8 +18,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
@@ -42,32 +41,6 @@ func spec(requests, clusters string) *workv1alpha2.ResourceBindingSpec {
 func limited(name, overall string) policyv1alpha1.FederatedResourceQuota {
 	return policyv1alpha1.FederatedResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Spec: policyv1alpha1.FederatedResourceQuotaSpec{Overall: amounts(overall)}}
-}
-
-func TestUsedCountsReplicasInClusters(t *testing.T) {
-	components := spec("", "m1=0 m2=0")
-	components.Components = []workv1alpha2.Component{
-		{Name: "leader", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
-			ResourceRequest: amounts("cpu=1")}},
-		{Name: "worker", Replicas: 3, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
-			ResourceRequest: amounts("cpu=500m example.com/gpu=1")}},
-		{Name: "other", Replicas: 9},
-	}
-	for name, tc := range map[string]struct {
-		spec *workv1alpha2.ResourceBindingSpec
-		want string
-	}{
-		"no requests":                    {&workv1alpha2.ResourceBindingSpec{Clusters: coretest.Targets("m1=2")}, ""},
-		"no clusters":                    {spec("cpu=1", ""), ""},
-		"no replicas":                    {spec("cpu=1", "m1=0"), ""},
-		"a request of nothing":           {spec("cpu=0 memory=1Gi", "m1=2"), "memory=2Gi"},
-		"replicas of all clusters":       {spec("cpu=250m memory=1Gi", "m1=2 m2=1"), "cpu=750m memory=3Gi"},
-		"all components in each cluster": {components, "cpu=5 example.com/gpu=6"},
-	} {
-		if got := Used(tc.spec); !equality.Semantic.DeepEqual(got, amounts(tc.want)) {
-			t.Errorf("%s: it uses %v, want %s", name, got, tc.want)
-		}
-	}
 }
 
 func TestQuotasRefuseGrowthOnly(t *testing.T) {
@@ -95,6 +68,8 @@ func TestQuotasRefuseGrowthOnly(t *testing.T) {
 		"an unrelated change above the limit":        {two, "cpu=9", spec("cpu=1", "m1=3"), spec("cpu=1", "m1=3"), ""},
 		"another resource grows above the limit":     {two, "cpu=9", spec("cpu=1", "m1=3"), spec("cpu=1 memory=1Mi", "m1=3"), ""},
 		"a deletion of all clusters above the limit": {two, "cpu=9", spec("cpu=1", "m1=3"), spec("cpu=1", ""), ""},
+		"clusters again after all were lost": {two, "cpu=9", spec("cpu=1", ""), spec("cpu=1", "m1=3"),
+			"FederatedResourceQuota(shop/a) exceeded for resource cpu: requested sum 12, limit 4."},
 		"a limit of nothing": {[]policyv1alpha1.FederatedResourceQuota{limited("none", "cpu=0")}, "", nil,
 			spec("cpu=1", "m1=1"), "FederatedResourceQuota(shop/none) exceeded for resource cpu: requested sum 1, limit 0."},
 	} {
@@ -105,7 +80,7 @@ func TestQuotasRefuseGrowthOnly(t *testing.T) {
 			t.Errorf("%s: refused: %v", name, err)
 		case tc.want != "" && (!errors.As(err, &exceeded) || exceeded.Error() != tc.want):
 			t.Errorf("%s: got %v, want %s", name, err, tc.want)
-		case tc.want != "" && !Grows(tc.was, tc.is):
+		case tc.want != "" && !propagate.Grows(tc.was, tc.is):
 			t.Errorf("%s: it is refused and does not grow", name)
 		}
 	}
@@ -178,21 +153,6 @@ func TestTemplateAdviceHasTheFigures(t *testing.T) {
 			if !strings.Contains(got, figure) {
 				t.Errorf("%s: %q lacks %q", name, got, figure)
 			}
-		}
-	}
-}
-
-func TestDemandReadsTemplates(t *testing.T) {
-	i := interpret.New(tiers.WithoutUsers()...)
-	const pod = `template: {spec: {containers: [{name: c, resources: {requests: {cpu: 250m}}}]}}}}`
-	for text, want := range map[string]string{
-		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: shop}, spec: {replicas: 4, ` + pod:               "cpu=1",
-		`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: a, namespace: shop}, spec: {replicas: 2, ` + pod: "cpu=500m",
-		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, namespace: shop}, spec: {` + pod:                             "",
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`:                                                "",
-	} {
-		if got := Demand(t.Context(), i, coretest.Object(t, text)); !equality.Semantic.DeepEqual(got, amounts(want)) {
-			t.Errorf("%s: it needs %v, want %s", text, got, want)
 		}
 	}
 }

@@ -544,7 +544,7 @@ func (s *state) overQuota(key types.NamespacedName, is workv1alpha2.Binding) err
 	if b := s.bindings[key]; b != nil {
 		was = b.BindingSpec()
 	}
-	return quota.Check(quotas, quota.Sum(others), was, is.BindingSpec())
+	return quota.Check(quotas, propagate.Sum(others), was, is.BindingSpec())
 }
 
 // checkTies notes that the UID of a template that does not exist yet decides between equal clusters.

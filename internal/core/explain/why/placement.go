@@ -93,7 +93,8 @@ func (e *explanation) explainBinding() {
 		}
 		e.find(Waiting, "", describe(e.claiming)+" has claimed it; its binding is about to be created", "")
 	case b == nil:
-	case b.GetAnnotations()[wellknown.QuotaRefusedAnnotation] == propagate.Digest(e.Facts.Template):
+	case propagate.RefusedByQuota(e.Facts.Template, b) &&
+		(len(e.Quotas) > 0 || hidden(e.Missing, "federatedresourcequotas")):
 		what := "a FederatedResourceQuota does not permit the requests of its last change, and clusters keep their pods"
 		if w := e.latest(workv1alpha2.EventApplyPolicyFailed); w != nil {
 			what += ": " + w.Message
@@ -255,7 +256,7 @@ func (e *explanation) overQuota(spec *workv1alpha2.ResourceBindingSpec, clusters
 	run.Clusters = clusters
 	for i := range e.Quotas {
 		others := e.Quotas[i].Status.OverallUsed.DeepCopy()
-		for name, q := range quota.Used(spec) {
+		for name, q := range propagate.Used(spec) {
 			if sum, counted := others[name]; counted {
 				sum.Sub(q)
 				others[name] = sum

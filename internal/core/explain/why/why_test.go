@@ -861,6 +861,7 @@ var stories = []struct {
 			h.Template.SetLabels(map[string]string{"some": "change"})
 			propagate.Claim(h.Template, h.Policies[0])
 			h.Binding.GetAnnotations()[wellknown.QuotaRefusedAnnotation] = propagate.Digest(h.Template)
+			h.quota("team", "{overall: {cpu: 8}}", "cpu: 6")
 			h.Warnings = []why.Warning{{Object: "Deployment shop/web", Reason: "ApplyPolicyFailed",
 				Message: "apply PropagationPolicy shop/web: update ResourceBinding shop/web-deployment: admission webhook \"resourcebinding.karmada.io\" denied the request: FederatedResourceQuota(shop/team) exceeded for resource cpu: requested sum 9, limit 8."}}
 			return h

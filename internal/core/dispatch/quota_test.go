@@ -1,0 +1,127 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
+)
+
+// In a namespace with a quota, clusters get no more than their binding has.
+func TestWorksHaveNoMoreThanTheQuotaPermits(t *testing.T) {
+	const (
+		none       = "placement: {}, clusters: [{name: eu}]"
+		duplicated = "placement: {}, replicas: %d, replicaRequirements: {resourceRequest: {cpu: %q}}, clusters: [{name: eu, replicas: %d}]"
+		divided    = "placement: {replicaScheduling: {replicaSchedulingType: Divided}}, replicas: %d, " +
+			"replicaRequirements: {resourceRequest: {cpu: %q}}, clusters: [{name: eu, replicas: %d}]"
+		workflow = `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: web, namespace: shop}, spec: {entrypoint: a,
+			templates: [{name: a, container: {image: web, resources: {requests: {cpu: "2"}}}}, {name: b, container: {image: web, resources: {requests: {cpu: "1"}}}}]}}`
+		ray = `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: web, namespace: shop}, spec: {
+			headGroupSpec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}},
+			workerGroupSpecs: [{groupName: w, replicas: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: "2"}}}]}}}]}}`
+		rayHas = "placement: {}, clusters: [{name: eu}], components: [{name: ray-head, replicas: 1, replicaRequirements: {resourceRequest: {cpu: %q}}}, " +
+			"{name: w, replicas: %d, replicaRequirements: {resourceRequest: {cpu: %q}}}]"
+	)
+	web := func(replicas int, cpu string) string {
+		return fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: %d, "+
+			"template: {spec: {containers: [{name: c, resources: {requests: {cpu: %q}}}]}}}}", replicas, cpu)
+	}
+	has := fmt.Sprintf
+	for name, c := range map[string]struct {
+		template, spec string
+		// was is the template of the existing Work; empty for none.
+		was string
+		// sidecars is true if the requirements of the binding, of an earlier template, have those of a SidecarSet.
+		sidecars bool
+		// refused is true if the binding has the annotation that a quota refused the template.
+		refused bool
+		// want are the replicas and the CPU of the pods in the Work, or "all" for the template as it is.
+		want string
+	}{
+		"permitted": {template: web(2, "1"), spec: has(duplicated, 2, "1", 2), want: "2 1"},
+		"duplicated, more replicas": {template: web(3, "1"), spec: has(duplicated, 3, "1", 2),
+			was: web(2, "1"), want: "2 1"},
+		"duplicated, more replicas not read yet": {template: web(3, "1"), spec: has(duplicated, 2, "1", 2),
+			was: web(2, "1"), want: "2 1"},
+		"duplicated, more than no replicas": {template: web(9, "1"), spec: has(duplicated, 9, "1", 0),
+			was: web(0, "1"), want: "0 1"},
+		"duplicated, more and larger": {template: web(9, "9"), spec: has(duplicated, 2, "1", 2),
+			was: web(2, "1"), want: "2 1"},
+		"duplicated, larger": {template: web(2, "9"), spec: has(duplicated, 2, "1", 2),
+			was: web(2, "1"), want: "2 1"},
+		"divided, more replicas": {template: web(3, "1"), spec: has(divided, 3, "1", 2),
+			was: web(2, "1"), want: "2 1"},
+		"divided, more and larger": {template: web(9, "9"), spec: has(divided, 2, "1", 2),
+			was: web(2, "1"), want: "2 1"},
+		"larger, and nothing there": {template: web(2, "9"), spec: has(divided, 2, "1", 2), want: "none"},
+		"smaller":                   {template: web(2, "1"), spec: has(divided, 2, "9", 2), was: web(2, "9"), want: "2 1"},
+		"larger by less than a sidecar requests": {template: web(2, "2"), spec: has(divided, 2, "2", 2),
+			was: web(2, "1"), sidecars: true, want: "2 1"},
+		"refused because of a new sidecar": {template: web(2, "1"), spec: has(divided, 2, "1", 2),
+			was: web(2, "500m"), refused: true, want: "2 500m"},
+		"required by another alone": {template: web(2, "1"), spec: "requiredBy: [{name: other, clusters: [{name: eu}]}]",
+			want: "2 1"},
+		"a binding of a user": {template: web(2, "1"),
+			spec: `replicaRequirements: {resourceRequest: {cpu: "1"}}, clusters: [{name: eu}]`,
+			want: "2 1"},
+		"components":             {template: ray, spec: has(rayHas, "1", 2, "2"), want: "all"},
+		"components, fewer pods": {template: ray, spec: has(rayHas, "1", 3, "2"), want: "all"},
+		"components, more pods":  {template: ray, spec: has(rayHas, "1", 1, "2"), was: ray, want: "none"},
+		"components, larger":     {template: ray, spec: has(rayHas, "500m", 2, "2"), was: ray, want: "none"},
+		"components, one larger, the other smaller": {template: ray, spec: has(rayHas, "500m", 2, "3"),
+			want: "all"},
+		"a run in one cluster": {template: workflow, spec: "placement: {replicaScheduling: {replicaSchedulingType: Divided}}, replicas: 1, " +
+			`replicaRequirements: {resourceRequest: {cpu: "2"}}, clusters: [{name: eu, replicas: 1}]`, want: "all"},
+		"a larger run in one cluster": {template: workflow, spec: "placement: {replicaScheduling: {replicaSchedulingType: Divided}}, replicas: 1, " +
+			`replicaRequirements: {resourceRequest: {cpu: "1"}}, clusters: [{name: eu, replicas: 1}]`, want: "none"},
+		"no pods": {template: configMap, spec: none, want: "all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(t, c.template, "{"+c.spec+"}")
+			i := interpret.New(tiers.WithoutUsers()...)
+			if c.was != "" {
+				before := input(t, c.was, "clusters: [{name: eu}]")
+				in.Existing = map[string]*workv1alpha1.Work{"eu": dispatch.Works(context.Background(), before, i)[0].Work}
+			}
+			note := map[string]string{}
+			if c.sidecars {
+				note[wellknown.SidecarsAnnotation], note[wellknown.TemplateDigestAnnotation] = "logs", "earlier"
+			}
+			if c.refused {
+				note[wellknown.QuotaRefusedAnnotation] = propagate.Digest(in.Template)
+			}
+			in.Binding.SetAnnotations(note)
+			in.Limited = true
+			results := dispatch.Works(context.Background(), in, i)
+			got := "none"
+			if len(results) > 0 {
+				if results[0].Err != nil {
+					t.Fatal(results[0].Err)
+				}
+				m := manifest(t, results[0].Work)
+				got = "all"
+				if m.GetKind() == "Deployment" {
+					containers := fields.Value(m.Object, "spec", "template", "spec", "containers").([]any)
+					got = fmt.Sprint(number(t, m, "spec", "replicas"), " ",
+						fields.Value(containers[0].(map[string]any), "resources", "requests", "cpu"))
+				}
+			}
+			if got != c.want {
+				t.Errorf("the cluster gets %s, want %s", got, c.want)
+			}
+			in.Limited = false
+			if all := dispatch.Works(context.Background(), in, i); len(all) == 0 ||
+				slices.ContainsFunc(all, func(r dispatch.Result) bool { return r.Err != nil }) {
+				t.Errorf("without a quota it gets %v", all)
+			}
+		})
+	}
+}
