@@ -161,10 +161,11 @@ func TestWhyNamesTheQuotaWhereItRefuses(t *testing.T) {
 			suspendScheduling(w)
 			w.redeploy("web", 2, "3")
 		}, want: 2, refused: true},
-		"scheduling is suspended, duplicated more": {duplicated: true, from: workload{1, "1"}, to: workload{1, "1"}, then: func(w *quotas) {
-			suspendScheduling(w)
-			w.redeploy("web", 2, "1")
-		}, want: 2},
+		"scheduling is suspended, duplicated more": {duplicated: true, from: workload{1, "1"}, to: workload{1, "1"},
+			then: func(w *quotas) {
+				suspendScheduling(w)
+				w.redeploy("web", 2, "1")
+			}, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -214,8 +215,9 @@ func suspendScheduling(w *quotas) {
 var (
 	rayClusters = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "ray.io", Version: "v1",
 		Kind: "RayCluster"}, Plural: "rayclusters", Namespaced: true}
-	tfJobs = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "kubeflow.org", Version: "v1", Kind: "TFJob"},
-		Plural: "tfjobs", Namespaced: true}
+	tfJobs = membertest.Kind{
+		GroupVersionKind: schema.GroupVersionKind{Group: "kubeflow.org", Version: "v1", Kind: "TFJob"},
+		Plural:           "tfjobs", Namespaced: true}
 	trains = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Train"},
 		Plural: "trains", Namespaced: true}
 )

@@ -119,7 +119,8 @@ func TestAutoscalersWithInvalidAnnotationsDoNotScale(t *testing.T) {
 	const claim = `propagationpolicy.karmada.io/namespace: shop, propagationpolicy.karmada.io/name: p`
 	w := coretest.Object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, `+
 		`labels: {propagationpolicy.karmada.io/permanent-id: id}, annotations: {`+claim+`}}}`)
-	for _, kind := range []string{"autoscaling/v2, kind: HorizontalPodAutoscaler", "keda.sh/v1alpha1, kind: ScaledObject"} {
+	for _, kind := range []string{"autoscaling/v2, kind: HorizontalPodAutoscaler",
+		"keda.sh/v1alpha1, kind: ScaledObject"} {
 		for annotation, valid := range map[string]bool{
 			"argosy.io/rollout-scope: Fleet": true, "argosy.io/rollout-scope: Cluster": true,
 			"argosy.io/rollout-scope: Galaxy": false, "argosy.io/rollout-scope: ''": false,

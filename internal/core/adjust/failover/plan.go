@@ -525,8 +525,8 @@ func (p *planner) membersScale(b workv1alpha2.Binding) bool {
 	return err == nil && facts.OwnScale && isWorkload(b)
 }
 
-// takesOver returns the clusters that take over in a new placement of b, with the replicas that each gains. Members that
-// decide how many replicas they run gain none, only those with a new copy.
+// takesOver returns the clusters that take over in a new placement of b, with the replicas that each gains. If members
+// decide how many replicas they run, only those with a new copy gain some.
 func (p *planner) takesOver(b workv1alpha2.Binding,
 	placement []workv1alpha2.TargetCluster) []workv1alpha2.TargetCluster {
 	has := b.BindingSpec().Clusters
