@@ -14,7 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -22,11 +25,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/api/crds"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // GVK is the kind of definitions.
 var GVK = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// Resource is the resource of definitions.
+var Resource = GVK.GroupVersion().WithResource("customresourcedefinitions")
+
+// Informer returns an informer of all definitions. It keeps the identity, the generation, the kind and the deletion
+// timestamp of each, because schemas are large.
+func Informer(c dynamic.Interface) toolscache.SharedIndexInformer {
+	informer := dynamicinformer.NewFilteredDynamicInformer(c, Resource, metav1.NamespaceAll, 0, toolscache.Indexers{},
+		nil).Informer()
+	// A new informer accepts a transform.
+	_ = informer.SetTransform(func(obj any) (any, error) {
+		crd, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return obj, nil
+		}
+		gk := match.KindDefined(crd)
+		small := &unstructured.Unstructured{Object: map[string]any{"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(),
+			"metadata": map[string]any{"name": crd.GetName(), "resourceVersion": crd.GetResourceVersion()},
+			"spec":     map[string]any{"group": gk.Group, "names": map[string]any{"kind": gk.Kind}}}}
+		small.SetGeneration(crd.GetGeneration())
+		small.SetDeletionTimestamp(crd.GetDeletionTimestamp())
+		return small, nil
+	})
+	return informer
+}
 
 // Watch has the state of the definitions of the hub's own kinds. A nil Watch, for tests, has no broken definition.
 type Watch struct {
@@ -93,8 +122,7 @@ func BrokenNow(ctx context.Context, config *rest.Config) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for definitions: %w", err)
 	}
-	there, err := c.Resource(schema.GroupVersionResource{Group: GVK.Group, Version: GVK.Version,
-		Resource: "customresourcedefinitions"}).List(ctx, metav1.ListOptions{})
+	there, err := c.Resource(Resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list definitions: %w", err)
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
@@ -23,6 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
+	hubdefinition "github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
@@ -101,9 +101,6 @@ func newDefinitions(o Options) *definitions {
 	return &definitions{client: o.Definitions, mapper: o.Mapper, names: map[schema.GroupKind]string{}}
 }
 
-var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
-	Resource: "customresourcedefinitions"}
-
 // start begins to watch and calls touch when the definition of a named kind changes.
 func (d *definitions) start(ctx context.Context, touch func()) {
 	d.mu.Lock()
@@ -118,33 +115,14 @@ func (d *definitions) follow() {
 		return
 	}
 	d.watch = true
-	informer := dynamicinformer.NewFilteredDynamicInformer(d.client, definitionResource, metav1.NamespaceAll, 0,
-		cache.Indexers{}, nil).Informer()
-	// A new informer accepts both calls.
-	_ = informer.SetTransform(onlyKind)
+	informer := hubdefinition.Informer(d.client)
+	// A new informer accepts a handler.
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    d.changed,
 		UpdateFunc: func(_, is any) { d.changed(is) },
 		DeleteFunc: func(obj any) { d.changed(filter.LastState(obj)) },
 	})
 	go informer.RunWithContext(d.run)
-}
-
-// onlyKind reduces a definition to its kind before it is cached, because schemas are large.
-func onlyKind(obj any) (any, error) {
-	crd, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-	kind := match.KindDefined(crd)
-	out := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(),
-		"spec": map[string]any{"group": kind.Group, "names": map[string]any{"kind": kind.Kind}},
-	}}
-	out.SetName(crd.GetName())
-	out.SetResourceVersion(crd.GetResourceVersion())
-	out.SetGeneration(crd.GetGeneration())
-	return out, nil
 }
 
 // changed calls touch if the definition of a named kind differs from the one that was read.
@@ -226,7 +204,7 @@ func (d *definitions) get(ctx context.Context, kind schema.GroupKind) (*definiti
 		}
 		name = mapping.Resource.GroupResource().String()
 	}
-	raw, err := d.client.Resource(definitionResource).Get(ctx, name, metav1.GetOptions{})
+	raw, err := d.client.Resource(hubdefinition.Resource).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

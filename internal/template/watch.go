@@ -16,6 +16,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
@@ -26,18 +27,11 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
-	Resource: "customresourcedefinitions"}
-
 // Start runs the watches until ctx ends. For each wanted kind it looks up the resource and starts an informer. It looks
 // again when the CRD changes, and restarts the informer if the preferred version changed. If the kind is no longer
 // served it stops the informer and retries.
 func (s *Store) Start(ctx context.Context) error {
-	crds := dynamicinformer.NewFilteredDynamicInformer(s.client, definitions, metav1.NamespaceAll, 0, cache.Indexers{},
-		nil).Informer()
-	if err := crds.SetTransform(onlyNames); err != nil {
-		return fmt.Errorf("watch definitions: %w", err)
-	}
+	crds := definition.Informer(s.client)
 	if _, err := crds.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { s.definitionChanged(obj, false) },
 		UpdateFunc: func(was, is any) { s.definitionChanged(was, false); s.definitionChanged(is, false) },
@@ -181,23 +175,6 @@ func (s *Store) missed(gk schema.GroupKind) {
 		s.changed[gk] = true
 		s.wakeUp()
 	}
-}
-
-// onlyNames reduces a CRD to its kind and deletion timestamp before it is cached, because schemas are large.
-func onlyNames(obj any) (any, error) {
-	crd, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-	gk := match.KindDefined(crd)
-	small := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": crd.GetAPIVersion(),
-		"kind":       crd.GetKind(),
-		"metadata":   map[string]any{"name": crd.GetName(), "resourceVersion": crd.GetResourceVersion()},
-		"spec":       map[string]any{"group": gk.Group, "names": map[string]any{"kind": gk.Kind}},
-	}}
-	small.SetDeletionTimestamp(crd.GetDeletionTimestamp())
-	return small, nil
 }
 
 // withoutManagedFields drops managed fields unless the kind needs them.
