@@ -31,7 +31,7 @@ func RenewCertificates(c Config, names []string, now time.Time) (restart bool, e
 	if err := ownedByCaller(c.pkiDir()); err != nil {
 		return false, err
 	}
-	if err := pki.Renew(c.pkiDir(), names, now, pki.LeafLife); err != nil {
+	if err := pki.Renew(c.pkiDir(), names, now); err != nil {
 		return false, err
 	}
 	for _, name := range names {
@@ -48,7 +48,7 @@ func ForgetOldCertificates(c Config, now time.Time) error {
 	if err := ownedByCaller(c.pkiDir()); err != nil {
 		return err
 	}
-	return pki.ForgetOld(c.pkiDir(), now, pki.LeafLife)
+	return pki.ForgetOld(c.pkiDir(), now)
 }
 
 // CreateKeys creates the pki folder of hubs that will share an etcd, with the master key of the store. Existing files

@@ -30,7 +30,7 @@ import (
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
-	// LeafLife is the default validity of a certificate.
+	// LeafLife is the validity of a certificate.
 	LeafLife = 365 * 24 * time.Hour
 	// A certificate is renewed when less than this part of its life is left: four months of a leaf,
 	// so that a hub restarted or left running as rarely as once a quarter never meets an expired one.
@@ -81,16 +81,9 @@ func Shared() (required, optional []string) {
 		[]string{f.OldClusterCAs, f.CrossCA, f.OldServiceAccountKeys}
 }
 
-// Ensure is EnsureFor certificates of LeafLife.
+// Ensure creates or renews files in dir, so that every certificate is valid at now and well beyond, and the serving
+// certificate names hosts (IP addresses and DNS names). It returns the names of the changed files.
 func Ensure(dir string, hosts []string, now time.Time) (files Files, changed []string, err error) {
-	return EnsureFor(dir, hosts, now, LeafLife)
-}
-
-// EnsureFor creates or renews files in dir, so that every certificate is valid at now and well beyond, and the serving
-// certificate names hosts (IP addresses and DNS names). It returns the names of the changed files. life is the validity
-// of new certificates other than authorities.
-func EnsureFor(dir string, hosts []string, now time.Time,
-	life time.Duration) (files Files, changed []string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Files{}, nil, fmt.Errorf("create the certificate folder: %w", err)
 	}
@@ -100,7 +93,7 @@ func EnsureFor(dir string, hosts []string, now time.Time,
 	}
 	defer unlock()
 	f := FilesIn(dir)
-	e := ensurer{now: now, life: life}
+	e := ensurer{now: now}
 	cluster := e.authority("argosy-ca", f.ClusterCA, f.ClusterCAKey)
 	proxy := e.authority("argosy-front-proxy-ca", f.FrontProxyCA, f.FrontProxyCAKey)
 	e.trust(f)
@@ -163,7 +156,6 @@ func authority(name string) x509.Certificate {
 // ensurer runs steps in order until one fails.
 type ensurer struct {
 	now     time.Time
-	life    time.Duration
 	changed []string
 	err     error
 }
@@ -239,7 +231,7 @@ func (e *ensurer) leaf(ca pair, certFile, keyFile string, want x509.Certificate,
 		all[0].CheckSignatureFrom(ca.cert) == nil {
 		return
 	}
-	e.issue(want, e.life, ca.cert, key, ca.key, certFile, chain...)
+	e.issue(want, LeafLife, ca.cert, key, ca.key, certFile, chain...)
 }
 
 // issue writes and returns a certificate for subject's public key, signed by parent's.

@@ -108,8 +108,8 @@ func Renewable() []string { return []string{"apiserver", "admin", "front-proxy",
 // Renew replaces the named certificates and keys at the time now. A certificate also gets a new key. A new authority is
 // also signed by the old one, which stays trusted until it expires, so no client is cut off. After a new signing key,
 // tokens signed with the old one are still accepted. A running hub reads certificates by itself, and a new authority or
-// signing key at its next start. life is the validity of the certificates.
-func Renew(dir string, names []string, now time.Time, life time.Duration) error {
+// signing key at its next start.
+func Renew(dir string, names []string, now time.Time) error {
 	for _, name := range names {
 		if !slices.Contains(Renewable(), name) {
 			return fmt.Errorf("%q cannot be renewed; use one of %s", name, strings.Join(Renewable(), ", "))
@@ -121,7 +121,7 @@ func Renew(dir string, names []string, now time.Time, life time.Duration) error 
 	}
 	defer unlock()
 	f := FilesIn(dir)
-	e := ensurer{now: now, life: life}
+	e := ensurer{now: now}
 	for _, name := range names {
 		switch name {
 		case "ca":
@@ -147,7 +147,7 @@ func Renew(dir string, names []string, now time.Time, life time.Duration) error 
 }
 
 // ForgetOld ends the trust in authorities and signing keys that were replaced.
-func ForgetOld(dir string, now time.Time, life time.Duration) error {
+func ForgetOld(dir string, now time.Time) error {
 	unlock, err := lock(dir)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func ForgetOld(dir string, now time.Time, life time.Duration) error {
 			return err
 		}
 	}
-	e := ensurer{now: now, life: life}
+	e := ensurer{now: now}
 	e.trust(f)
 	e.replaceLeaf(f, f.Serving, f.ServingKey, false)
 	return e.err
@@ -220,7 +220,7 @@ func (e *ensurer) replaceLeaf(f Files, certFile, keyFile string, rekey bool) {
 	}
 	want := x509.Certificate{Subject: have.Subject, DNSNames: have.DNSNames, IPAddresses: have.IPAddresses,
 		ExtKeyUsage: have.ExtKeyUsage}
-	e.issue(want, e.life, ca.cert, subject, ca.key, certFile, chain...)
+	e.issue(want, LeafLife, ca.cert, subject, ca.key, certFile, chain...)
 }
 
 // replaceSigningKey creates a new key for tokens. It first adds the old key to those that verify tokens.

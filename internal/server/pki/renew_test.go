@@ -52,7 +52,7 @@ func TestRenewedCertificateHasANewMatchingKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Renew(dir, []string{name}, later, LeafLife); err != nil {
+		if err := Renew(dir, []string{name}, later); err != nil {
 			t.Fatal(err)
 		}
 		after, err := os.ReadFile(pair[1])
@@ -83,7 +83,7 @@ func TestNewCAKeepsClientsConnected(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := epoch.Add(time.Hour)
-	if err := Renew(dir, []string{"ca"}, later, LeafLife); err != nil {
+	if err := Renew(dir, []string{"ca"}, later); err != nil {
 		t.Fatal(err)
 	}
 	if _, changed := ensure(t, dir, names, later); len(changed) > 0 {
@@ -113,7 +113,7 @@ func TestNewCAKeepsClientsConnected(t *testing.T) {
 		}
 	}
 	check(true)
-	if err := ForgetOld(dir, later, LeafLife); err != nil {
+	if err := ForgetOld(dir, later); err != nil {
 		t.Fatal(err)
 	}
 	ensure(t, dir, names, later)
@@ -126,7 +126,7 @@ func TestTwoCAReplacementsKeepClientsConnected(t *testing.T) {
 	f, _ := ensure(t, dir, names, epoch)
 	first, later := pool(t, f.Trust), epoch.Add(time.Hour)
 	for range 3 {
-		if err := Renew(dir, []string{"ca"}, later, LeafLife); err != nil {
+		if err := Renew(dir, []string{"ca"}, later); err != nil {
 			t.Fatal(err)
 		}
 		if err := trusted(t, first, f.Serving, x509.ExtKeyUsageServerAuth, later); err != nil {
@@ -141,7 +141,7 @@ func TestTwoCAReplacementsKeepClientsConnected(t *testing.T) {
 	if err != nil || len(all) != 4 {
 		t.Errorf("%d authorities are trusted, %v", len(all), err)
 	}
-	if err := ForgetOld(dir, later, LeafLife); err != nil {
+	if err := ForgetOld(dir, later); err != nil {
 		t.Fatal(err)
 	}
 	if err := trusted(t, first, f.Serving, x509.ExtKeyUsageServerAuth, later); err == nil {
@@ -157,7 +157,7 @@ func TestTokensOfAnOldKeyCountUntilItIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := Renew(dir, []string{"sa"}, epoch, LeafLife); err != nil {
+		if err := Renew(dir, []string{"sa"}, epoch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,7 +169,7 @@ func TestTokensOfAnOldKeyCountUntilItIsForgotten(t *testing.T) {
 	if err != nil || was.Public().(interface{ Equal(crypto.PublicKey) bool }).Equal(now.Public()) {
 		t.Errorf("the key is the old one, %v", err)
 	}
-	if err := ForgetOld(dir, epoch, LeafLife); err != nil {
+	if err := ForgetOld(dir, epoch); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(f.OldServiceAccountKeys); !os.IsNotExist(err) {
@@ -197,7 +197,7 @@ func TestCertificateListNamesProblems(t *testing.T) {
 			t.Errorf("%s is %q, want %q", c.Name, c.Wrong, w)
 		}
 	}
-	if err := Renew(dir, []string{"nobody"}, epoch, LeafLife); err == nil {
+	if err := Renew(dir, []string{"nobody"}, epoch); err == nil {
 		t.Error("an unknown name is renewed")
 	}
 }
