@@ -429,13 +429,18 @@ func (l *Layer) redeem(ctx context.Context, code string) (*session, error) {
 	return s, nil
 }
 
-// give sets the cookies of a session.
-func (l *Layer) give(w http.ResponseWriter, r *http.Request, s *session) {
+// keep sets the cookies of a session.
+func (l *Layer) keep(w http.ResponseWriter, r *http.Request, s *session) error {
 	sealed, err := l.sealer.seal(forCookie, s)
-	if err == nil {
-		err = setCookies(w, r, l.port, sealed)
-	}
 	if err != nil {
+		return err
+	}
+	return setCookies(w, r, l.port, sealed)
+}
+
+// give responds with a session.
+func (l *Layer) give(w http.ResponseWriter, r *http.Request, s *session) {
+	if err := l.keep(w, r, s); err != nil {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}

@@ -58,36 +58,33 @@ const forAttempt = "argosy console login attempt"
 // attemptCookie is Lax: the issuer sends the browser back from another site.
 func attemptCookie(port int) string { return "__Host-argosy-login-" + strconv.Itoa(port) }
 
-// client returns an HTTP client that trusts the issuer.
-func (i *issuer) client(ctx context.Context) (context.Context, *http.Client, error) {
+// config returns the client of the issuer for a hub that the browser reaches under host, and a context whose HTTP
+// client trusts the issuer.
+func (i *issuer) config(ctx context.Context, host string) (context.Context, *oauth2.Config, error) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	if i.CAFile != "" {
 		raw, err := os.ReadFile(i.CAFile)
 		if err != nil {
-			return ctx, nil, fmt.Errorf("read the CA of the issuer: %w", err)
+			return nil, nil, fmt.Errorf("read the CA of the issuer: %w", err)
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(raw) {
-			return ctx, nil, fmt.Errorf("%s contains no certificate", i.CAFile)
+			return nil, nil, fmt.Errorf("%s contains no certificate", i.CAFile)
 		}
 		client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: pool}}
 	}
-	return context.WithValue(ctx, oauth2.HTTPClient, client), client, nil
-}
-
-// config returns the client of the issuer for a hub that the browser reaches under host.
-func (i *issuer) config(ctx context.Context, client *http.Client, host string) (*oauth2.Config, error) {
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, client)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.endpoint == nil {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 			strings.TrimSuffix(i.IssuerURL, "/")+"/.well-known/openid-configuration", nil)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		response, err := client.Do(request)
 		if err != nil {
-			return nil, fmt.Errorf("read the configuration of the issuer: %w", err)
+			return nil, nil, fmt.Errorf("read the configuration of the issuer: %w", err)
 		}
 		defer response.Body.Close()
 		var found struct {
@@ -97,11 +94,11 @@ func (i *issuer) config(ctx context.Context, client *http.Client, host string) (
 			Scopes  []string `json:"scopes_supported"`
 		}
 		if err := json.NewDecoder(io.LimitReader(response.Body, maxDiscovery)).Decode(&found); err != nil {
-			return nil, fmt.Errorf("read the configuration of the issuer: %w", err)
+			return nil, nil, fmt.Errorf("read the configuration of the issuer: %w", err)
 		}
 		if found.Issuer != i.IssuerURL || !strings.HasPrefix(found.AuthURL, "https://") ||
 			!strings.HasPrefix(found.Token, "https://") {
-			return nil, fmt.Errorf("the configuration of the issuer %s is for %q", i.IssuerURL, found.Issuer)
+			return nil, nil, fmt.Errorf("the configuration of the issuer %s is for %q", i.IssuerURL, found.Issuer)
 		}
 		i.endpoint = &oauth2.Endpoint{AuthURL: found.AuthURL, TokenURL: found.Token,
 			AuthStyle: oauth2.AuthStyleInParams}
@@ -110,17 +107,13 @@ func (i *issuer) config(ctx context.Context, client *http.Client, host string) (
 			i.scopes = append(i.scopes, "groups")
 		}
 	}
-	return &oauth2.Config{ClientID: i.ClientID, Endpoint: *i.endpoint, Scopes: i.scopes,
+	return ctx, &oauth2.Config{ClientID: i.ClientID, Endpoint: *i.endpoint, Scopes: i.scopes,
 		RedirectURL: "https://" + host + callbackPath}, nil
 }
 
 // startOIDC sends the browser to the issuer.
 func (l *Layer) startOIDC(w http.ResponseWriter, r *http.Request) {
-	ctx, client, err := l.issuer.client(r.Context())
-	var config *oauth2.Config
-	if err == nil {
-		config, err = l.issuer.config(ctx, client, r.Host)
-	}
+	_, config, err := l.issuer.config(r.Context(), r.Host)
 	a := attempt{State: rand.Text(), Verifier: oauth2.GenerateVerifier(), Nonce: rand.Text(), Ends: l.now().Add(oidcLife)}
 	sealed := ""
 	if err == nil {
@@ -144,10 +137,7 @@ func (l *Layer) finishOIDC(w http.ResponseWriter, r *http.Request) {
 	}
 	s, err := l.byIssuer(r)
 	if err == nil {
-		var sealed string
-		if sealed, err = l.sealer.seal(forCookie, s); err == nil {
-			err = setCookies(w, r, l.port, sealed)
-		}
+		err = l.keep(w, r, s)
 	}
 	http.SetCookie(w, &http.Cookie{Name: attemptCookie(l.port), Path: "/", Secure: true, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, MaxAge: -1})
@@ -169,11 +159,7 @@ func (l *Layer) byIssuer(r *http.Request) (*session, error) {
 	if query.Get("error") != "" {
 		return nil, &refusal{"the issuer refused the login: " + query.Get("error") + " " + query.Get("error_description")}
 	}
-	ctx, client, err := l.issuer.client(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	config, err := l.issuer.config(ctx, client, r.Host)
+	ctx, config, err := l.issuer.config(r.Context(), r.Host)
 	if err != nil {
 		return nil, err
 	}
