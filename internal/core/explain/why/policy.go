@@ -242,10 +242,15 @@ func (e *explanation) unselected(claim propagate.PolicyClaim, claimed bool) {
 	next := fmt.Sprintf("create a %s with resourceSelectors: [{apiVersion: %s, kind: %s, name: %s}]", kind, t.APIVersion,
 		t.Kind, t.Name)
 	const shown = 3
-	for _, c := range e.answer.Policy.Candidates[:min(shown, len(e.answer.Policy.Candidates))] {
+	near := slices.DeleteFunc(slices.Clone(e.answer.Policy.Candidates), func(c PolicyCandidate) bool {
+		return !slices.ContainsFunc(e.Policies, func(p policyv1alpha1.Propagation) bool {
+			return describe(p) == c.Policy && e.isNear(p)
+		})
+	})
+	for _, c := range near[:min(shown, len(near))] {
 		next += fmt.Sprintf("; or add that selector to %s: %s", c.Policy, c.Why)
 	}
-	if more := len(e.answer.Policy.Candidates) - shown; more > 0 {
+	if more := len(near) - shown; more > 0 {
 		next += fmt.Sprintf("; or to one of %d more, listed below", more)
 	}
 	switch p, ok, err := companion.PointerOf(e.Facts.Template); {
@@ -255,6 +260,27 @@ func (e *explanation) unselected(claim propagate.PolicyClaim, claimed bool) {
 		next += fmt.Sprintf("; or propagate it with the object that it refers to, %s: set propagateDeps: true in the policy of that object", p)
 	}
 	e.find(severity, "", what, next)
+}
+
+// isNear reports whether a policy that does not select the template may be meant for it: the hub decides that it claims
+// the template with one more selector, it is of the template's scope, and does not only select in other namespaces or
+// objects of other names.
+func (e *explanation) isNear(p policyv1alpha1.Propagation) bool {
+	t := e.template
+	if t.Namespace == "" && propagate.Namespaced(p) {
+		return false
+	}
+	changed := p.DeepCopyObject().(policyv1alpha1.Propagation)
+	spec := changed.PropagationSpec()
+	named := slices.DeleteFunc(slices.Clone(spec.ResourceSelectors), func(s policyv1alpha1.ResourceSelector) bool {
+		return match.GroupKind(s.APIVersion, s.Kind) != t.GroupKind() || s.Namespace != "" && s.Namespace != t.Namespace ||
+			s.Name != "" && s.Name != t.Name && text.MeantObject(s.Name, []string{t.Name}) == ""
+	})
+	spec.ResourceSelectors = append(spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: t.APIVersion,
+		Kind: t.Kind, Name: t.Name})
+	o := e.Observed
+	o.Policies = []policyv1alpha1.Propagation{changed}
+	return len(named) > 0 && propagate.Decide(o).Policy != nil
 }
 
 // whyNot returns why q has claimed the template and p has not.

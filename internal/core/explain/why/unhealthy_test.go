@@ -1,11 +1,15 @@
 package why_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
@@ -61,6 +65,42 @@ func TestFormerPodsThatAPartitionKeepsAreNotBlamedOnTheImage(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%s: the findings are %+v, want %q", name, explain(h.Facts).Findings, c.next)
+		}
+	}
+}
+
+func TestOnlyPoliciesThatMayBeMeantAreProposed(t *testing.T) {
+	const ofKind = "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, "
+	const labelled = ofKind + "labelSelector: {matchLabels: {tier: front}}}]}"
+	now := metav1.Unix(1, 0)
+	for name, c := range map[string]struct {
+		template, namespace, spec string
+		change                    func(policyv1alpha1.Propagation)
+		proposed                  bool
+	}{
+		"selects other labels":             {namespace: "shop", spec: labelled, proposed: true},
+		"a cluster policy of other labels": {spec: labelled, proposed: true},
+		"a similar name":                   {namespace: "shop", spec: ofKind + "name: wep}]}", proposed: true},
+		"names another object":             {namespace: "shop", spec: ofKind + "name: checkout}]}"},
+		"selects in another namespace":     {spec: ofKind + "namespace: bank}]}"},
+		"a policy of another namespace": {template: "{apiVersion: v1, kind: Namespace, metadata: {name: team}}", namespace: "shop",
+			spec: "{resourceSelectors: [{apiVersion: v1, kind: Namespace, labelSelector: {matchLabels: {tier: front}}}]}"},
+		"is being deleted": {namespace: "shop", spec: labelled, change: func(p policyv1alpha1.Propagation) {
+			p.SetDeletionTimestamp(&now)
+		}},
+		"has no ID yet": {namespace: "shop", spec: labelled, change: func(p policyv1alpha1.Propagation) { p.SetLabels(nil) }},
+	} {
+		h := start(t, cmp.Or(c.template, deployment), fleet()...)
+		p := h.policy(c.namespace, "p", c.spec)
+		if c.change != nil {
+			c.change(p)
+		}
+		proposed := false
+		for _, f := range explain(h.Facts).Findings {
+			proposed = proposed || strings.Contains(f.Next, "add that selector to")
+		}
+		if proposed != c.proposed {
+			t.Errorf("%s: proposed is %t", name, proposed)
 		}
 	}
 }
