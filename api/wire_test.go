@@ -66,7 +66,7 @@ const (
 	clusterSpecShape = `id syncMode apiEndpoint secretRef{namespace name} impersonatorSecretRef{namespace name} insecureSkipTLSVerification
 		proxyURL proxyHeader provider region zone zones taints resourceModels{grade ranges{name min max}}`
 	clusterStatusShape = `kubernetesVersion apiEnablements{groupVersion resources{name kind}} conditions nodeSummary{totalNum readyNum}
-		resourceSummary{allocatable allocating allocated allocatableModelings{grade count}} remedyActions`
+		resourceSummary{allocatable allocating allocated allocatableModelings{grade count}} remedyActions !brakes`
 
 	claimShape   = `nodeClaim{hardNodeAffinity nodeSelector tolerations} resourceRequest priorityClassName`
 	targetShape  = `name replicas components{name replicas}`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +53,20 @@ func (m *Member) Brake(ctx context.Context, namespace string) (execute.Brake, er
 		}
 	}
 	return "", nil
+}
+
+// shownBrakes bounds the result of Brakes: a member may have any number.
+const shownBrakes = 100
+
+// Brakes returns the namespaces of the member with the annotation hands-off, sorted and at most shownBrakes; only that
+// of the whole cluster if it is one. Until they are listed, known is false. Like Brake, it starts the watch.
+func (m *Member) Brakes() (namespaces []string, known bool) {
+	known = m.followBrakes().visit(func(_ types.NamespacedName, name string) { namespaces = append(namespaces, name) })
+	if slices.Contains(namespaces, execute.BrakeNamespace) {
+		return []string{execute.BrakeNamespace}, known
+	}
+	slices.Sort(namespaces)
+	return namespaces[:min(len(namespaces), shownBrakes)], known
 }
 
 // followBrakes returns the store of the member's brakes, which is kept up to date from now on.

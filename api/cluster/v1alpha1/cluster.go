@@ -250,6 +250,10 @@ type ClusterStatus struct {
 
 	// RemedyActions is not used: the hub has no remedies.
 	RemedyActions []string `json:"remedyActions,omitempty"`
+
+	// Brakes are the namespaces of the cluster with the annotation argosy.io/hands-off: the hub neither writes nor
+	// deletes objects in them. kube-system stands for the whole cluster, and is then the only one. At most 100 are listed.
+	Brakes []string `json:"brakes,omitempty"`
 }
 
 // APIEnablement lists the kinds of one group and version.

@@ -103,6 +103,7 @@ func SetupStatus(mgr ctrl.Manager, o Options) error {
 		commit.Recorder(mgr, "unified-auth-controller"), o)
 	o.Members.OnAnswer(status.kick)
 	o.Members.OnTaken(status.kick)
+	o.Members.OnBrake(func(cluster, _ string, _ bool) { status.kick(cluster) })
 	if err := mgr.Add(status); err != nil {
 		return fmt.Errorf("set up the cluster status controller: %w", err)
 	}

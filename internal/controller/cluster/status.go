@@ -273,6 +273,9 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		c.letImpersonate(ctx, m, cluster)
 		c.rotateTokens(ctx, m, cluster)
 	}
+	if brakes, known := m.Brakes(); known { // the first list, and each change, triggers a probe
+		status.Brakes = brakes
+	}
 	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements)
 	if apis, err := m.Discover(ctx); err != nil {
 		// Keep the known kinds: without them running workloads would be unscheduled.

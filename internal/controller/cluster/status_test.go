@@ -32,6 +32,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -165,6 +166,36 @@ func TestFirstProbeSetsStatusAndSecondWritesNothing(t *testing.T) {
 		if again, _ := second.look("m1"); again.ResourceVersion != c.ResourceVersion {
 			t.Error("a second start wrote the status of an unchanged member")
 		}
+	})
+}
+
+// Whoever may read Clusters sees a brake before it keeps the hub from a change.
+func TestBrakesAreInTheStatus(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		s := healthyMember(t)
+		f := newFleet(t, s.Cluster("m1"), s.Secret("m1"))
+		set := func(name, value string) {
+			ns := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{wellknown.HandsOffAnnotation: value}}}
+			s.Put(ns)
+		}
+		expect := func(want ...string) {
+			t.Helper()
+			f.look("m1") // starts the watch
+			synctest.Wait()
+			if c, _ := f.look("m1"); !reflect.DeepEqual(c.Status.Brakes, want) {
+				t.Errorf("the brakes are %q, want %q", c.Status.Brakes, want)
+			}
+		}
+		expect()
+		set("shop", "true")
+		set("bank", "false")
+		expect("shop")
+		set("kube-system", "true")
+		expect("kube-system")
+		set("kube-system", "")
+		set("shop", "")
+		expect()
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
@@ -37,6 +38,30 @@ const BrakeNamespace = "kube-system"
 // Brake is the namespace of a member whose annotation wellknown.HandsOffAnnotation keeps the hub from an object; empty
 // for none.
 type Brake string
+
+// BrakeOn returns the brake that keeps the hub from the objects in a namespace of a cluster, or from cluster-scoped
+// objects if namespace is empty; empty for none, or if c is nil.
+func BrakeOn(c *clusterv1alpha1.Cluster, namespace string) Brake {
+	if c == nil {
+		return ""
+	}
+	for _, set := range c.Status.Brakes {
+		if set == BrakeNamespace || set == namespace {
+			return Brake(set)
+		}
+	}
+	return ""
+}
+
+// In returns the sentence that the brake is set in a cluster, and how to remove it.
+func (b Brake) In(cluster string) (what, next string) {
+	if b == BrakeNamespace {
+		return fmt.Sprintf("brake on %s: the hub writes and deletes nothing in the cluster", cluster),
+			fmt.Sprintf("`argosy brake off -C %s` lets the hub continue", cluster)
+	}
+	return fmt.Sprintf("brake on namespace %s of %s: the hub writes and deletes nothing in it", string(b), cluster),
+		fmt.Sprintf("`argosy brake off -C %s -n %s` lets the hub continue", cluster, string(b))
+}
 
 // Reason returns why the hub must not write or delete an object; empty if it may.
 func (b Brake) Reason() string {

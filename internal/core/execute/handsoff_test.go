@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -142,5 +143,33 @@ func TestBrakeOnNamespaceStopsWritesAndDeletions(t *testing.T) {
 				t.Errorf("with the brake %q, %s becomes %s (%s)", brake, kind, got.Kind, got.Reason)
 			}
 		}
+	}
+}
+
+func TestBrakesOfAClusterNameTheirRemedy(t *testing.T) {
+	for name, c := range map[string]struct {
+		set, in    string // the namespaces with a brake, and that of an object
+		want, next string
+	}{
+		"no brake":                              {in: "shop"},
+		"the whole cluster":                     {set: "kube-system", in: "shop", want: "brake on berlin: the hub writes and deletes nothing in the cluster", next: "`argosy brake off -C berlin`"},
+		"the whole cluster, no namespace":       {set: "kube-system", want: "brake on berlin: ", next: "`argosy brake off -C berlin`"},
+		"the namespace":                         {set: "bank shop", in: "shop", want: "brake on namespace shop of berlin: ", next: "`argosy brake off -C berlin -n shop`"},
+		"another namespace":                     {set: "bank", in: "shop"},
+		"another namespace, no namespace of it": {set: "bank"},
+	} {
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "berlin"},
+			Status: clusterv1alpha1.ClusterStatus{Brakes: strings.Fields(c.set)}}
+		brake := execute.BrakeOn(cluster, c.in)
+		if (brake == "") != (c.want == "") {
+			t.Errorf("%s: the brake is %q", name, brake)
+		}
+		what, next := brake.In("berlin")
+		if c.want != "" && (!strings.HasPrefix(what, c.want) || !strings.HasPrefix(next, c.next)) {
+			t.Errorf("%s: %s; %s", name, what, next)
+		}
+	}
+	if b := execute.BrakeOn(nil, "shop"); b != "" {
+		t.Errorf("a cluster that is not known has the brake %q", b)
 	}
 }

@@ -448,8 +448,11 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 	case workv1alpha1.ReasonObjectOfAnother:
 		return untouched, "follow the message" + retries
 	case workv1alpha1.ReasonHandsOff:
-		return "the hub leaves the member's object alone: " + failure.Message,
-			"remove the annotation " + wellknown.HandsOffAnnotation + " when the hub may change the object again"
+		next = "remove the annotation " + wellknown.HandsOffAnnotation + " when the hub may change the object again"
+		if brake := execute.BrakeOn(c, e.template.Namespace); brake != "" {
+			_, next = brake.In(c.Name)
+		}
+		return untouched, next
 	case workv1alpha1.ReasonRestored:
 		return "held after a restore of the hub: " + failure.Message, e.acceptRestored()
 	}

@@ -17,6 +17,7 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/match"
@@ -120,6 +121,10 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	if paused := meta.FindStatusCondition(c.Status.Conditions,
 		clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
 		find(Problem, "failover is paused: "+paused.Message, "")
+	}
+	for _, namespace := range c.Status.Brakes {
+		what, next := execute.Brake(namespace).In(c.Name)
+		find(Attention, what, next)
 	}
 	for _, t := range c.Spec.Taints {
 		a.Taints = append(a.Taints, t.ToString())

@@ -75,6 +75,10 @@ func (e *explanation) explainTarget(row *Cluster, target workv1alpha2.TargetClus
 	if row.State.Bad() && at.seen.Suspended {
 		e.find(Waiting, row.Name, row.Name+": dispatching is suspended", e.resume(row.Name))
 	}
+	if brake := execute.BrakeOn(c, e.template.Namespace); brake != "" && row.State != state.Failed {
+		what, next := brake.In(row.Name)
+		e.find(Attention, row.Name, what, next)
+	}
 	if w != nil {
 		e.explainConditions(row, w)
 	}

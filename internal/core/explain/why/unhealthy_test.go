@@ -69,6 +69,38 @@ func TestFormerPodsThatAPartitionKeepsAreNotBlamedOnTheImage(t *testing.T) {
 	}
 }
 
+// The user sees the brake before the hub has a change for the cluster. When the Work says it itself, the finding has the
+// same command.
+func TestABrakeIsFoundFromTheStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		brakes, failed string
+		want           int // findings with the command
+	}{
+		"no brake":             {},
+		"another namespace":    {brakes: "bank"},
+		"nothing to change":    {brakes: "kube-system", want: 1},
+		"the namespace":        {brakes: "bank shop", want: 1},
+		"a change is withheld": {brakes: "kube-system", failed: workv1alpha1.ReasonHandsOff, want: 1},
+	} {
+		h := start(t, deployment, fleet()...)
+		h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]}"))
+		h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 1, "readyReplicas": 1}`, "m1")
+		h.Clusters[0].Status.Brakes = strings.Fields(c.brakes)
+		if c.failed != "" {
+			h.refuses("m1", c.failed, "the annotation is set")
+		}
+		found := 0
+		for _, f := range explain(h.Facts).Findings {
+			if strings.Contains(f.Next, "`argosy brake off -C m1") {
+				found++
+			}
+		}
+		if found != c.want {
+			t.Errorf("%s: %d findings have the command, want %d", name, found, c.want)
+		}
+	}
+}
+
 func TestOnlyPoliciesThatMayBeMeantAreProposed(t *testing.T) {
 	const ofKind = "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, "
 	const labelled = ofKind + "labelSelector: {matchLabels: {tier: front}}}]}"

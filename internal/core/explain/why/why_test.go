@@ -430,6 +430,14 @@ var stories = []struct {
 			h.policy("shop", "config", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}")
 			return h
 		}},
+	{name: "a brake is set", severity: why.Attention, want: "brake on m1: the hub writes and deletes nothing",
+		next: "`argosy brake off -C m1` lets the hub continue", given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.Clusters[0].Status.Brakes = []string{"kube-system"}
+			h.Clusters[1].Status.Brakes = []string{"bank", "shop"}
+			return h
+		}},
 	{name: "policies of a lower rank", given: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
 		p := h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], priority: 5, placement: {clusterAffinity: {clusterNames: [m1]}}}")
