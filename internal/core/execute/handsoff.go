@@ -53,8 +53,8 @@ func BrakeOn(c *clusterv1alpha1.Cluster, namespace string) Brake {
 	return ""
 }
 
-// In returns the sentence that the brake is set in a cluster, and how to remove it.
-func (b Brake) In(cluster string) (what, next string) {
+// Explain returns the sentence that the brake is set in a cluster, and how to remove it.
+func (b Brake) Explain(cluster string) (what, next string) {
 	if b == BrakeNamespace {
 		return fmt.Sprintf("brake on %s: the hub writes and deletes nothing in the cluster", cluster),
 			fmt.Sprintf("`argosy brake off -C %s` lets the hub continue", cluster)

@@ -151,10 +151,13 @@ func TestBrakesOfAClusterNameTheirRemedy(t *testing.T) {
 		set, in    string // the namespaces with a brake, and that of an object
 		want, next string
 	}{
-		"no brake":                              {in: "shop"},
-		"the whole cluster":                     {set: "kube-system", in: "shop", want: "brake on berlin: the hub writes and deletes nothing in the cluster", next: "`argosy brake off -C berlin`"},
-		"the whole cluster, no namespace":       {set: "kube-system", want: "brake on berlin: ", next: "`argosy brake off -C berlin`"},
-		"the namespace":                         {set: "bank shop", in: "shop", want: "brake on namespace shop of berlin: ", next: "`argosy brake off -C berlin -n shop`"},
+		"no brake": {in: "shop"},
+		"the whole cluster": {set: "kube-system", in: "shop",
+			want: "brake on berlin: the hub writes and deletes nothing in the cluster", next: "`argosy brake off -C berlin`"},
+		"the whole cluster, no namespace": {set: "kube-system", want: "brake on berlin: ",
+			next: "`argosy brake off -C berlin`"},
+		"the namespace": {set: "bank shop", in: "shop", want: "brake on namespace shop of berlin: ",
+			next: "`argosy brake off -C berlin -n shop`"},
 		"another namespace":                     {set: "bank", in: "shop"},
 		"another namespace, no namespace of it": {set: "bank"},
 	} {
@@ -164,7 +167,7 @@ func TestBrakesOfAClusterNameTheirRemedy(t *testing.T) {
 		if (brake == "") != (c.want == "") {
 			t.Errorf("%s: the brake is %q", name, brake)
 		}
-		what, next := brake.In("berlin")
+		what, next := brake.Explain("berlin")
 		if c.want != "" && (!strings.HasPrefix(what, c.want) || !strings.HasPrefix(next, c.next)) {
 			t.Errorf("%s: %s; %s", name, what, next)
 		}

@@ -450,7 +450,7 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 	case workv1alpha1.ReasonHandsOff:
 		next = "remove the annotation " + wellknown.HandsOffAnnotation + " when the hub may change the object again"
 		if brake := execute.BrakeOn(c, e.template.Namespace); brake != "" {
-			_, next = brake.In(c.Name)
+			_, next = brake.Explain(c.Name)
 		}
 		return untouched, next
 	case workv1alpha1.ReasonRestored:

@@ -123,7 +123,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Problem, "failover is paused: "+paused.Message, "")
 	}
 	for _, namespace := range c.Status.Brakes {
-		what, next := execute.Brake(namespace).In(c.Name)
+		what, next := execute.Brake(namespace).Explain(c.Name)
 		find(Attention, what, next)
 	}
 	for _, t := range c.Spec.Taints {

@@ -76,7 +76,7 @@ func (e *explanation) explainTarget(row *Cluster, target workv1alpha2.TargetClus
 		e.find(Waiting, row.Name, row.Name+": dispatching is suspended", e.resume(row.Name))
 	}
 	if brake := execute.BrakeOn(c, e.template.Namespace); brake != "" && row.State != state.Failed {
-		what, next := brake.In(row.Name)
+		what, next := brake.Explain(row.Name)
 		e.find(Attention, row.Name, what, next)
 	}
 	if w != nil {

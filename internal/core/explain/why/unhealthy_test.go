@@ -69,8 +69,8 @@ func TestFormerPodsThatAPartitionKeepsAreNotBlamedOnTheImage(t *testing.T) {
 	}
 }
 
-// The user sees the brake before the hub has a change for the cluster. When the Work says it itself, the finding has the
-// same command.
+// The user sees the brake before the hub has a change for the cluster. When the Work reports it, the finding has the same
+// command.
 func TestABrakeIsFoundFromTheStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		brakes, failed string
@@ -115,8 +115,9 @@ func TestOnlyPoliciesThatMayBeMeantAreProposed(t *testing.T) {
 		"a similar name":                   {namespace: "shop", spec: ofKind + "name: wep}]}", proposed: true},
 		"names another object":             {namespace: "shop", spec: ofKind + "name: checkout}]}"},
 		"selects in another namespace":     {spec: ofKind + "namespace: bank}]}"},
-		"a policy of another namespace": {template: "{apiVersion: v1, kind: Namespace, metadata: {name: team}}", namespace: "shop",
-			spec: "{resourceSelectors: [{apiVersion: v1, kind: Namespace, labelSelector: {matchLabels: {tier: front}}}]}"},
+		"a policy of another namespace": {template: "{apiVersion: v1, kind: Namespace, metadata: {name: team}}",
+			namespace: "shop",
+			spec:      "{resourceSelectors: [{apiVersion: v1, kind: Namespace, labelSelector: {matchLabels: {tier: front}}}]}"},
 		"is being deleted": {namespace: "shop", spec: labelled, change: func(p policyv1alpha1.Propagation) {
 			p.SetDeletionTimestamp(&now)
 		}},

@@ -239,6 +239,9 @@ func besides(role string) []rbacv1.PolicyRule {
 	return append(rules,
 		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{""}, Resources: []string{"namespaces"}},
 		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}},
+		// Placement follows the priority of a workload: `argosy simulate` asks.
+		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{"scheduling.k8s.io"},
+			Resources: []string{"priorityclasses"}},
 		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{"apiextensions.k8s.io"},
 			Resources: []string{"customresourcedefinitions"}})
 }
