@@ -2,6 +2,7 @@
 package explaincli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,7 @@ import (
 	"github.com/argosy-io/argosy/internal/cli/membercli"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	corewhy "github.com/argosy-io/argosy/internal/core/explain/why"
@@ -169,6 +171,10 @@ type clusterHealth struct {
 	// pods without a node; absent if this user may not read it.
 	Taints        []string `json:"taints,omitempty"`
 	Unschedulable *int64   `json:"unschedulablePods,omitempty"`
+	// Brakes are the namespaces in which the hub is stopped; kube-system is the whole cluster.
+	Brakes []string `json:"brakes,omitempty"`
+	// noLag is why Lag is absent, if the user can do something about it.
+	noLag string
 }
 
 // notices returns what a user should know although the cluster is healthy, each with what to do.
@@ -176,6 +182,10 @@ func (c clusterHealth) notices() (out [][2]string) {
 	if len(c.Taints) > 0 && c.OK {
 		out = append(out, [2]string{"not used for new workloads, because it has the taint " + strings.Join(c.Taints, ", "),
 			"remove the taint to allow new workloads again"})
+	}
+	for _, namespace := range c.Brakes {
+		what, next := execute.Brake(namespace).Explain(c.Name)
+		out = append(out, [2]string{what, next})
 	}
 	if c.Unschedulable != nil && *c.Unschedulable > 0 {
 		out = append(out, [2]string{fmt.Sprintf("%s unschedulable", podsAre(*c.Unschedulable)),
@@ -500,7 +510,7 @@ func unschedulable(ctx context.Context, config *rest.Config, cluster string) *in
 func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
 	cluster *clusterv1alpha1.Cluster) clusterHealth {
 	c := clusterHealth{Name: cluster.Name, Ready: string(metav1.ConditionUnknown), Mode: string(cluster.Spec.SyncMode),
-		Version: cluster.Status.KubernetesVersion, Taints: overview.Repelling(cluster)}
+		Version: cluster.Status.KubernetesVersion, Taints: overview.Repelling(cluster), Brakes: cluster.Status.Brakes}
 	next := "`argosy why cluster " + cluster.Name + "`"
 	if ready := membership.Readiness(cluster); ready != nil {
 		c.Ready = string(ready.Status)
@@ -517,8 +527,11 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
 	case err == nil:
 		lag := time.Since(began).Milliseconds()
 		c.Lag = &lag
-	case apierrors.IsForbidden(err) || cluster.Spec.SyncMode == clusterv1alpha1.Pull:
-		// A user without the right, or a hub without the data, is no problem of the cluster.
+	case apierrors.IsForbidden(err):
+		// That a user lacks the right is no problem of the cluster.
+		c.noLag = cmp.Or(roles.Denied(err.Error()), err.Error())
+	case cluster.Spec.SyncMode == clusterv1alpha1.Pull:
+		c.noLag = err.Error()
 	case c.OK && hubcli.TimedOut(err):
 		c.OK, c.Detail = false, fmt.Sprintf("slow: it did not answer through the hub within %s", hubcli.AskTimeout)
 		c.Next = "check that its API server is not overloaded or suspended: " + next
@@ -549,6 +562,9 @@ func (h health) print(out io.Writer) error {
 		}
 		if err := w.Flush(); err != nil {
 			return err
+		}
+		if i := slices.IndexFunc(h.Clusters, func(c clusterHealth) bool { return c.noLag != "" }); i >= 0 {
+			text.Fprintf(out, "LAG is unknown for cluster %s: %s\n", h.Clusters[i].Name, h.Clusters[i].noLag)
 		}
 	}
 	first := true

@@ -51,6 +51,28 @@ func TestStatusCallsAClusterSlowAfterATimeout(t *testing.T) {
 	}
 }
 
+func TestStatusNamesWhyALagIsUnknown(t *testing.T) {
+	s := clitest.See(t, map[string]*membertest.Server{"eu": membertest.New(t), "us": membertest.New(t)})
+	s.ServeBindings()
+	s.Refuse = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/proxy/") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden",
+			"details": {"group": "cluster.karmada.io", "kind": "clusters", "name": "eu"},
+			"message": "clusters.cluster.karmada.io \"eu\" is forbidden: User \"dev\" cannot get resource \"clusters/proxy\" in API group \"cluster.karmada.io\" at the cluster scope"}`)
+		return true
+	}
+	verb := func(hub *hubcli.HubFlags, _ genericiooptions.IOStreams) *cobra.Command { return NewStatus(hub) }
+	out, _, _ := s.Run(verb, "")
+	if strings.Count(out, "LAG is unknown") != 1 ||
+		!strings.Contains(out, "LAG is unknown for cluster eu: you may not get clusters.cluster.karmada.io/proxy") {
+		t.Errorf("status prints:\n%s", out)
+	}
+}
+
 // failedJob returns the binding of a Job that failed in a cluster.
 func failedJob(cluster string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{
@@ -115,6 +137,7 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 		gone    string // one of the hub's definitions
 		kept    metav1.ConditionStatus
 		taint   string // of the cluster, by key
+		brakes  []any  // namespaces of the cluster in which the hub is stopped
 		waiting int    // pods of it without a node
 		pods    string // templates with pods in trouble, as the hub tells of them; "forbidden" where it does not
 		// bindings are those of the hub; forbidden means that the user may not list them.
@@ -136,6 +159,11 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 		"the user may not ask for single checks": {ready: "True", readyz: "forbidden",
 			want: []string{"ok     etcd", "unknown: you may not get /readyz/etcd; a ClusterRoleBinding to the ClusterRole " +
 				"argosy:operator permits it", "readiness: not ready"}, err: true},
+		"a brake is set": {ready: "True", brakes: []any{"kube-system"}, want: []string{"WARNINGS",
+			"cluster eu: brake on eu: the hub writes and deletes nothing", "next: `argosy brake off -C eu` lets"},
+			without: "-n shop"},
+		"a brake is set in a namespace": {ready: "True", brakes: []any{"shop"}, want: []string{
+			"brake on namespace shop of eu: ", "next: `argosy brake off -C eu -n shop` lets"}},
 		"a cluster is silent": {ready: "True", silent: true,
 			want: []string{`cluster us: cluster "us" is not reachable`, "next: `argosy why cluster us`", "<none>"}, err: true},
 		"a cluster is not ready": {ready: "False",
@@ -251,6 +279,9 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				}
 				if c.taint != "" {
 					u.Object["spec"].(map[string]any)["taints"] = []any{map[string]any{"key": c.taint, "effect": "NoSchedule"}}
+				}
+				if c.brakes != nil {
+					u.Object["status"].(map[string]any)["brakes"] = c.brakes
 				}
 				s.Api.Put(u)
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // ComputedKinds are the lists that `argosy get` computes itself, because no API serves them.
@@ -147,6 +148,9 @@ func clusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool)
 	}
 	ok = true
 	flags.Visit(func(f *pflag.Flag) {
+		if f.Hidden { // of the connection, or of the log
+			return
+		}
 		switch f.Name {
 		case "output":
 			ok = ok && (f.Value.String() == "" || f.Value.String() == "wide")
@@ -164,6 +168,7 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string"}, {Name: "Version", Type: "string"}, {Name: "Mode", Type: "string"},
 		{Name: "Ready", Type: "string"}, {Name: "Age", Type: "string"}, {Name: "Taints", Type: "string"},
+		{Name: "Brake", Type: "string"},
 		{Name: "Zones", Type: "string", Priority: 1}, {Name: "Region", Type: "string", Priority: 1},
 		{Name: "Provider", Type: "string", Priority: 1},
 		{Name: "API-Endpoint", Type: "string", Priority: 1}, {Name: "Proxy-URL", Type: "string", Priority: 1},
@@ -178,6 +183,7 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready,
 			duration.HumanDuration(now.Sub(c.CreationTimestamp.Time)), hubcli.OrNone(strings.Join(overview.Repelling(c), ",")),
+			hubcli.OrNone(text.Names(c.Status.Brakes, 3)),
 			hubcli.OrNone(strings.Join(c.Spec.Zones, ",")), hubcli.OrNone(c.Spec.Region), hubcli.OrNone(c.Spec.Provider),
 			hubcli.OrNone(c.Spec.APIEndpoint), hubcli.OrNone(c.Spec.ProxyURL),
 			hubcli.OrNone(membership.OpenKruise(c.Status.APIEnablements).String()),

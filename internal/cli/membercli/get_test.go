@@ -28,7 +28,7 @@ func TestGetClustersPrintsStableColumns(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "m1", CreationTimestamp: metav1.NewTime(now.Add(-90 * time.Minute))},
 			Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push", APIEndpoint: "https://m1", Zones: []string{"a", "b"},
 				Region: "eu"},
-			Status: clusterv1alpha1.ClusterStatus{KubernetesVersion: "v1.36.3",
+			Status: clusterv1alpha1.ClusterStatus{KubernetesVersion: "v1.36.3", Brakes: []string{"shop", "web"},
 				APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1",
 					Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}}},
 				Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
@@ -36,18 +36,21 @@ func TestGetClustersPrintsStableColumns(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "m2", CreationTimestamp: metav1.NewTime(now)},
 			Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push", Taints: []corev1.Taint{
 				{Key: "cluster.karmada.io/unschedulable", Effect: corev1.TaintEffectNoSchedule},
-				{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}}},
+				{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}},
+			Status: clusterv1alpha1.ClusterStatus{Brakes: []string{"kube-system"}}},
 	}
 	for name, tc := range map[string]struct {
 		o    printers.PrintOptions
 		want [][]string
 	}{
-		"table": {printers.PrintOptions{}, [][]string{{"NAME", "VERSION", "MODE", "READY", "AGE", "TAINTS"},
-			{"m1", "v1.36.3", "Push", "True", "90m", "<none>"},
-			{"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule"}}},
+		"table": {printers.PrintOptions{}, [][]string{{"NAME", "VERSION", "MODE", "READY", "AGE", "TAINTS", "BRAKE"},
+			{"m1", "v1.36.3", "Push", "True", "90m", "<none>", "shop,", "web"},
+			{"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule",
+				"kube-system"}}},
 		"wide": {printers.PrintOptions{Wide: true, NoHeaders: true},
-			[][]string{{"m1", "v1.36.3", "Push", "True", "90m", "<none>", "a,b", "eu", "<none>", "https://m1", "<none>",
-				"v1alpha1"}, {"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule", "<none>", "<none>",
+			[][]string{{"m1", "v1.36.3", "Push", "True", "90m", "<none>", "shop,", "web", "a,b", "eu", "<none>",
+				"https://m1", "<none>", "v1alpha1"}, {"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule", "kube-system", "<none>",
+				"<none>",
 				"<none>", "<none>", "<none>", "<none>"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
