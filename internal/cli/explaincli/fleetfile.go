@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -103,6 +104,10 @@ func (r *fleetReader) Read(ctx context.Context, also []schema.GroupKind) ([]simu
 		}
 		all = append(all, some...)
 	}
+	if len(r.missing) > 0 {
+		return nil, fmt.Errorf("you may not list these kinds, which a simulation reads in all namespaces:\n  %s\n"+
+			"a ClusterRoleBinding to the ClusterRole %s permits it", strings.Join(lacked(r.missing), "\n  "), roles.Operator)
+	}
 	kinds := append(simulate.Kinds(all), also...)
 	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 	for _, gk := range slices.Compact(kinds) {
@@ -120,10 +125,25 @@ func (r *fleetReader) Read(ctx context.Context, also []schema.GroupKind) ([]simu
 		all = append(all, some...)
 	}
 	if len(r.missing) > 0 {
-		return nil, errors.New(roles.Sentence(r.missing))
+		r.Warnings = append(r.Warnings, fmt.Sprintf(
+			"templates that you may not list are simulated by their bindings alone: %s; "+
+				"a ClusterRoleBinding to the ClusterRole view permits most kinds", strings.Join(lacked(r.missing), "; ")))
 	}
 	nodes, err := r.nodes(ctx, all)
 	return append(all, nodes...), err
+}
+
+// lacked returns what a user may not list, a line for each API group.
+func lacked(missing []roles.Missing) (lines []string) {
+	resources := map[string][]string{}
+	for _, m := range missing {
+		group := cmp.Or(m.Group, "core")
+		resources[group] = append(resources[group], m.Resource)
+	}
+	for _, group := range slices.Sorted(maps.Keys(resources)) {
+		lines = append(lines, group+": "+strings.Join(resources[group], ", "))
+	}
+	return lines
 }
 
 // nodes returns documents with the facts that the hub's scheduler uses: its configuration, and the nodes of each
@@ -165,7 +185,8 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 		record, err := why.NodesOf(ctx, r.config, o.GetName())
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf(
-				"nodes are unknown, so the resource summaries of the clusters are used: %s returned %v; a user who may get that nonResourceURL gets the nodes", why.NodesPath, err))
+				"nodes are unknown, so the resource summaries of the clusters are used: %s",
+				cmp.Or(roles.Denied(err.Error()), err.Error())))
 			break
 		}
 		if err != nil {
