@@ -19,6 +19,7 @@ func TestWrongCommandLineIsExplainedInOneSentence(t *testing.T) {
 		{"why deployment web --clsuter eu", "unknown flag --clsuter; did you mean --cluster?"},
 		{"status --verbosely", "unknown flag --verbosely; `argosy status --help` lists the flags"},
 		{"status -xz", "unknown flag -x in -xz; `argosy status --help` lists the flags"},
+		{"label cluster eu a=b -C eu", "unknown flag -C; `argosy label --help` lists the flags"},
 		{"unjoin eu --wait", "--wait needs a value: how long to wait"},
 		{"unjoin eu --wait soon", `--wait "soon" is not valid: `},
 		{"cordon", "the name of a cluster is missing; for example: "},

@@ -72,7 +72,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		name, known := unknown.GetSpecifiedName(), []string{}
-		if all := unknown.GetSpecifiedShortnames(); all != "" {
+		if all := unknown.GetSpecifiedShortnames(); all == name {
+			return fmt.Errorf("unknown flag -%s; `%s --help` lists the flags", name, cmd.CommandPath())
+		} else if all != "" {
 			return fmt.Errorf("unknown flag -%s in -%s; `%s --help` lists the flags", name, all, cmd.CommandPath())
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

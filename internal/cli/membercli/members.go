@@ -147,11 +147,18 @@ const (
 // Bind also accepts --cluster for --clusters and the reverse, and --labels for --selector, because karmadactl's verbs
 // differ in them.
 func (s *ScopeFlags) Bind(cmd *cobra.Command, scopes ...string) {
+	usage := "member clusters, comma-separated (default: all)"
+	switch {
+	case len(scopes) > 0 && slices.Contains(scopes, ScopeAll):
+		usage = "member clusters, comma-separated (default: the hub, or all members with -s members)"
+	case len(scopes) > 0:
+		usage = "member cluster (default: the hub, with -s karmada)"
+	}
 	if len(scopes) > 0 {
 		cmd.Flags().StringVarP(&s.scope, "operation-scope", "s", "", "control planes to query: "+strings.Join(scopes, ", ")+
 			"; karmada is the hub (default: members if --cluster is given, otherwise karmada)")
 	}
-	cmd.Flags().StringSliceVarP(&s.Clusters, "cluster", "C", nil, "member clusters, comma-separated (default: all)")
+	cmd.Flags().StringSliceVarP(&s.Clusters, "cluster", "C", nil, usage)
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		switch name {
 		case "clusters":

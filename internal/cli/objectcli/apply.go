@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
 	kubectlapply "k8s.io/kubectl/pkg/cmd/apply"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -36,7 +39,8 @@ func NewApply(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.C
 With --cluster or --all-clusters, it also applies a policy for each object, which propagates the object to these
 clusters. The policy is a PropagationPolicy in the namespace of the object, or a ClusterPropagationPolicy for an object
 without a namespace. Its name is the name of the object and a hash, so that applying the object again updates it.
-Objects that are never propagated, such as policies, get none.`,
+Objects that are never propagated get none. A policy in the files takes effect on the hub as always: it also applies to
+objects that are created later, in the clusters that the policy names. A warning names each.`,
 		Example: `  argosy apply -f web.yaml
   argosy apply -f web.yaml -C eu,us
   argosy apply -f web/ --all-clusters --dry-run=server`,
@@ -114,9 +118,12 @@ func (a *apply) addPolicies(o *kubectlapply.ApplyOptions) error {
 			return err
 		}
 		template := &unstructured.Unstructured{Object: fields}
-		if why := propagate.ExclusionOf(match.TemplateOf(template)); why != "" {
-			text.Fprintf(a.errOut, "%s stays on the hub: %s\n",
-				text.Object(template.GetKind(), template.GetNamespace(), template.GetName()), why)
+		object := text.Object(template.GetKind(), template.GetNamespace(), template.GetName())
+		if why := propagate.ExclusionOf(match.TemplateOf(template)); isPolicy(template.GroupVersionKind()) {
+			text.Fprintf(a.errOut, "Warning: %s stays on the hub, and is in effect there: it also applies to objects that are "+
+				"created later, whatever clusters this command names\n", object)
+		} else if why != "" {
+			text.Fprintf(a.errOut, "%s stays on the hub: %s\n", object, why)
 		} else {
 			policy, err := a.policyInfo(o, template)
 			if err != nil {
@@ -128,6 +135,12 @@ func (a *apply) addPolicies(o *kubectlapply.ApplyOptions) error {
 	}
 	o.SetObjects(all)
 	return nil
+}
+
+// isPolicy reports whether objects of the kind propagate or override other objects.
+func isPolicy(gvk schema.GroupVersionKind) bool {
+	return gvk.Group == policyv1alpha1.GroupVersion.Group &&
+		(strings.HasSuffix(gvk.Kind, "PropagationPolicy") || strings.HasSuffix(gvk.Kind, "OverridePolicy"))
 }
 
 // policyInfo returns the policy of a template in the form that kubectl applies.

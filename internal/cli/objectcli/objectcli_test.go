@@ -73,7 +73,7 @@ func TestApplyWritesAPolicyForEachObject(t *testing.T) {
 	}
 
 	out := apply("-C", "eu,us")
-	for _, want := range []string{"PropagationPolicy shop/own stays on the hub: its kind",
+	for _, want := range []string{"Warning: PropagationPolicy shop/own stays on the hub, and is in effect there: it also applies",
 		"propagationpolicy.policy.karmada.io/" + ofWeb + " created", "deployment.apps/web created"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not print %q:\n%s", want, out)
