@@ -25,6 +25,7 @@ import (
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -273,6 +274,11 @@ func (r *releases) start(ctx context.Context, d *draft, kind, name string, wait 
 	if err != nil {
 		return err
 	}
+	strategy := cmp.Or(created.Spec.StrategyRef, &releasev1alpha1.ReleaseStrategyReference{}).Name
+	if err := errors.Join(r.checkExists(ctx, "ReleaseStrategy", strategy),
+		r.checkExists(ctx, "ReleaseRevision", d.revision)); err != nil {
+		return err
+	}
 	if err := r.client.Create(ctx, created); err != nil {
 		return fmt.Errorf("create a release of %s %s: %w", created.Spec.Targets[0].Ref.Kind, name, err)
 	}
@@ -283,6 +289,26 @@ func (r *releases) start(ctx context.Context, d *draft, kind, name string, wait 
 		return nil
 	}
 	return r.watch(ctx, created.Name, timeout)
+}
+
+// checkExists returns an error, with the names that exist, if the namespace has no object of the name. What the user
+// may not list is left to the hub.
+func (r *releases) checkExists(ctx context.Context, kind, name string) error {
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(releasev1alpha1.GroupVersion.WithKind(kind + "List"))
+	if name == "" || r.client.List(ctx, all, client.InNamespace(r.namespace)) != nil {
+		return nil
+	}
+	var names []string
+	for i := range all.Items {
+		names = append(names, all.Items[i].Name)
+	}
+	if slices.Contains(names, name) {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("there is no %s %q in namespace %q; there are: %s", kind, name, r.namespace,
+		hubcli.OrNone(text.Names(names, 10)))
 }
 
 func newReleaseState(hub *hubcli.HubFlags, use, short, long, verb string) *cobra.Command {

@@ -157,6 +157,8 @@ func typeName(obj any) string {
 		return "works"
 	case *policyv1alpha1.OverridePolicyList, *policyv1alpha1.ClusterOverridePolicyList:
 		return "overridepolicies"
+	case *metav1.PartialObjectMetadataList:
+		return strings.ToLower(obj.Kind)
 	case *releasev1alpha1.ReleaseRevision:
 		return "releaserevisions"
 	case *releasev1alpha1.ReleaseGuardList:
@@ -484,6 +486,28 @@ func TestReleaseStartNeedsAStrategy(t *testing.T) {
 	err = h.start(t.Context(), &draft{}, "clonesets", "web", false, 0)
 	if err == nil || !strings.Contains(err.Error(), "--strategy or -f") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// The hub would accept the release and then refuse it, so that the command had succeeded.
+func TestReleaseStartRefusesNamesThatDoNotExist(t *testing.T) {
+	for want, d := range map[string]*draft{
+		`there is no ReleaseStrategy "nosuch" in namespace "shop"; there are: one-two-seven`: {strategy: "nosuch"},
+		`there is no ReleaseRevision "nosuch" in namespace "shop"; there are: `:              {revision: "nosuch"},
+	} {
+		h := newReleaseHub(t)
+		err := h.start(t.Context(), d, "clonesets", "web", false, 0)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+		var all releasev1alpha1.ReleaseList
+		if err := h.client.List(t.Context(), &all); err != nil || len(all.Items) > 0 {
+			t.Errorf("there are %d releases, %v", len(all.Items), err)
+		}
+		h.denied = "releasestrategylist"
+		if d.strategy != "" && h.start(t.Context(), d, "clonesets", "web", false, 0) != nil {
+			t.Error("a user who may not list strategies cannot start a release")
+		}
 	}
 }
 
