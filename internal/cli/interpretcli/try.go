@@ -41,6 +41,9 @@ type findings struct {
 	warnings []string
 }
 
+// usesKube matches a call of the library kube, loadsKube the call that loads it.
+var usesKube, loadsKube = regexp.MustCompile(`\bkube\.\w+\s*\(`), regexp.MustCompile(`require\s*\(?\s*["']kube["']`)
+
 // try returns what is wrong with the scripts of a customization that a hub accepts, by operation.
 func try(ctx context.Context, c *configv1alpha1.ResourceInterpreterCustomization,
 	set *schemas.Set) map[configv1alpha1.InterpreterOperation]findings {
@@ -51,11 +54,17 @@ func try(ctx context.Context, c *configv1alpha1.ResourceInterpreterCustomization
 		program, err := script.Compile(c.Name, s.Operation, s.Source, script.SchemaOf(kind))
 		if err == nil {
 			t := trial{program, s.Operation, target, kind}
+			f := findings{}
 			if failed, always := t.failures(ctx); always {
-				found[s.Operation] = findings{failures: failed}
+				f = findings{failures: failed, warnings: t.habits(ctx, t.sample(true, 3))}
 			} else {
-				found[s.Operation] = findings{warnings: append(failed, t.mistakes(ctx)...)}
+				f = findings{warnings: append(failed, t.mistakes(ctx)...)}
 			}
+			if usesKube.MatchString(s.Source) && !loadsKube.MatchString(s.Source) {
+				f.warnings = append(f.warnings,
+					`uses kube without loading it: start the function with local kube = require("kube")`)
+			}
+			found[s.Operation] = f
 		}
 	}
 	if c.Spec.Customizations.Retention != nil && len(c.Spec.Customizations.Retention.JSONPaths) > 0 {
