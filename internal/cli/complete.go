@@ -44,7 +44,7 @@ func completeFlags(root *cobra.Command, hub *hubcli.HubFlags) {
 			return hubcli.CompleteNames(hub, "clusters.cluster.karmada.io")
 		case f.Name == "namespace":
 			return hubcli.CompleteNames(hub, "namespaces")
-		case f.Name == "karmada-context":
+		case f.Name == "karmada-context", f.Name == "context":
 			return hubcli.Contexts(hub, "kubeconfig")
 		case f.Name == "cluster-context":
 			return hubcli.Contexts(hub, "cluster-kubeconfig")

@@ -82,7 +82,7 @@ func unknownFlags(text string, commands map[string]map[string]bool, foreign map[
 
 // otherProgramsFlags are the flags of other programs that messages and pages name, by program.
 var otherProgramsFlags = map[string]string{
-	"kubectl":                 "as as-group cascade clusterrole context current duration flatten for from-file group list minify patch patch-file replicas serviceaccount type",
+	"kubectl":                 "cascade clusterrole current duration flatten for from-file group list minify patch patch-file replicas serviceaccount type",
 	"helm":                    "create-namespace install reuse-values set values",
 	"docker, podman":          "detach input name publish volume",
 	"systemctl, useradd, tar": "home-dir ignore-missing no-create-home now patch shell system user-group",

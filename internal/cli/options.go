@@ -20,8 +20,14 @@ func newOptions() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logs := pflag.NewFlagSet("", pflag.ContinueOnError)
 			eachLogFlag(func(f *pflag.Flag) { f.Hidden = false; logs.AddFlag(f) })
+			all := pflag.NewFlagSet("", pflag.ContinueOnError)
+			cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
+				shown := *f
+				shown.Hidden = false
+				all.AddFlag(&shown)
+			})
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Flags of every command:\n%s\nFlags of the log of client libraries, such as their requests with -v=6:\n%s",
-				cmd.Root().PersistentFlags().FlagUsages(), logs.FlagUsages())
+				all.FlagUsages(), logs.FlagUsages())
 			return err
 		},
 	}

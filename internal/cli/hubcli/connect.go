@@ -46,8 +46,8 @@ type HubFlags struct {
 	Kubeconfig, Context, Namespace string
 	// CalledBy is the name by which the binary was called: argosy, karmadactl or "kubectl karmada".
 	CalledBy string
-	// As is the user that the user acts as on the hub, if any.
-	As rest.ImpersonationConfig
+	// Overrides are kubectl's flags of every command: what they set replaces what the kubeconfig has.
+	Overrides clientcmd.ConfigOverrides
 	// Reached returns the result of the one connection test.
 	Reached func() error
 }
@@ -61,6 +61,20 @@ func (h *HubFlags) Bind(fs *pflag.FlagSet) {
 		"kubeconfig of the hub (default: KUBECONFIG, else the hub that \"argosy up\" started or \"argosy install\" installed here)")
 	fs.StringVar(&h.Context, "karmada-context", "", "context of the hub in the kubeconfig (default: the current one)")
 	fs.StringVarP(&h.Namespace, "namespace", "n", "", "namespace of the request")
+	h.bindOverrides(fs)
+}
+
+// bindOverrides adds kubectl's flags of every command, such as --as and --request-timeout. Like kubectl, only `options`
+// lists them. --cluster is not among them: it names members.
+func (h *HubFlags) bindOverrides(fs *pflag.FlagSet) {
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ContextOverrideFlags.ClusterName.LongName, names.ContextOverrideFlags.Namespace.LongName = "", ""
+	overrides := pflag.NewFlagSet("", pflag.ContinueOnError)
+	clientcmd.BindOverrideFlags(&h.Overrides, overrides, names)
+	overrides.VisitAll(func(f *pflag.Flag) {
+		f.Hidden, f.Shorthand = true, "" // a command may have another use for the letter
+		fs.AddFlag(f)
+	})
 }
 
 // ErrNoHub explains what to do if no hub is named and none was started on this machine.
@@ -69,8 +83,8 @@ var ErrNoHub = errors.New("no hub found: start one here with `argosy up`, or nam
 // ToRawKubeConfigLoader returns the kubeconfig of the hub, not read yet.
 func (h *HubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: h.Kubeconfig}
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: h.Context,
-		Context: clientcmdapi.Context{Namespace: h.Namespace}}
+	overrides := new(h.Overrides)
+	overrides.CurrentContext, overrides.Context.Namespace = cmp.Or(h.Context, overrides.CurrentContext), h.Namespace
 	switch env := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); {
 	case h.Kubeconfig != "":
 	case env != "":
@@ -84,7 +98,9 @@ func (h *HubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 			}
 			return clientcmd.NewDefaultClientConfig(*config, overrides)
 		}
-		rules.ExplicitPath = file
+		if _, err := os.Stat(file); err == nil || overrides.ClusterInfo.Server == "" {
+			rules.ExplicitPath = file
+		}
 	}
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
@@ -163,7 +179,7 @@ func (h *HubFlags) ToRESTConfig() (*rest.Config, error) {
 func (h *HubFlags) Locate() (*rest.Config, error) {
 	if !h.Named() {
 		file, own := hubHere()
-		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && h.Overrides.ClusterInfo.Server == "" {
 			return nil, ErrNoHub
 		}
 		if !own {
@@ -184,9 +200,6 @@ func (h *HubFlags) Locate() (*rest.Config, error) {
 	}
 	config.QPS = -1 // commands of users need no rate limit
 	config.WarningHandler = Warnings
-	if h.As.UserName != "" || h.As.UID != "" || len(h.As.Groups) > 0 {
-		config.Impersonate = h.As
-	}
 	return config, nil
 }
 

@@ -77,9 +77,10 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 	cmd.Flags().BoolVar(&j.TakeOver, "take-over", false,
 		"join the cluster even if another hub manages it: that hub stops writing there, and its objects stay")
 	cmd.Flags().BoolVar(&j.dryRun, "dry-run", false, "check everything and change nothing")
-	cmd.Flags().StringVar(&hub.As.UserName, "karmada-as", "", "user to act as on the hub; needs the right to impersonate")
-	cmd.Flags().StringSliceVar(&hub.As.Groups, "karmada-as-group", nil, "groups of that user, comma-separated")
-	cmd.Flags().StringVar(&hub.As.UID, "karmada-as-uid", "", "UID of that user")
+	as := &hub.Overrides.AuthInfo
+	cmd.Flags().StringVar(&as.Impersonate, "karmada-as", "", "user to act as on the hub; needs the right to impersonate")
+	cmd.Flags().StringSliceVar(&as.ImpersonateGroups, "karmada-as-group", nil, "groups of that user, comma-separated")
+	cmd.Flags().StringVar(&as.ImpersonateUID, "karmada-as-uid", "", "UID of that user")
 	return cmd
 }
 
