@@ -171,6 +171,11 @@ func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
 		spec: {resourceSelectors: [{apiVersion: v1, kind: Namespace, name: kube-system}]}}`)
 		grown.SetLabels(stored.GetLabels())
 		h.refuses("developer", grown, stored, "Namespace is cluster-scoped; use ClusterPropagationPolicy")
+		for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+			h.refuses("developer", object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy,
+				metadata: {name: rights, namespace: shop}, spec: {resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1,
+				kind: `+kind+`, name: all}]}}`), nil, kind+" is cluster-scoped; use ClusterPropagationPolicy")
+		}
 	})
 }
 

@@ -107,8 +107,13 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 		runtimeObjects...),
 		mayCreateCPP: map[string]bool{"admin": true}, options: options}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"},
-		{Group: "apps.kruise.io", Version: "v1beta1"}, {Group: "apps", Version: "v1"}})
+		{Group: "apps.kruise.io", Version: "v1beta1"}, {Group: "apps", Version: "v1"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+		mapper.Add(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind},
+			meta.RESTScopeRoot)
+	}
 	mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "SidecarSet"},
 		meta.RESTScopeRoot)
 	for _, kind := range []string{"CloneSet", "StatefulSet", "UnitedDeployment"} {
