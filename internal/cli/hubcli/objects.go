@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,38 +24,66 @@ import (
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 )
 
-// ReadObjects reads the objects of files, of folders with all below them, or of in for "-": YAML or JSON, one or more
-// documents, lists too.
-func ReadObjects(in io.Reader, names ...string) ([]simulate.Object, error) {
-	var all []simulate.Object
+// StandardInput is the name of input without a file.
+const StandardInput = "standard input"
+
+// EachFile calls visit with each file, each file in folders that is YAML or JSON by its name, and in for "-", once. Of
+// folders it visits those below them only if recursive is set.
+func EachFile(in io.Reader, recursive bool, names []string, visit func(name string, text []byte) error) error {
+	read := false
 	for _, name := range names {
-		if name == "-" {
-			some, err := ReadDocuments("standard input", in)
+		switch {
+		case strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://"):
+			return fmt.Errorf("%s: URLs are not supported; download it first, for example with curl, and give the file", name)
+		case name == "":
+			return errors.New("the file name is empty: give a file, a folder, or - for standard input")
+		case name == "-" && read:
+			continue
+		case name == "-":
+			read = true
+			text, err := io.ReadAll(in)
 			if err != nil {
-				return nil, err
+				return fmt.Errorf("read standard input: %w", err)
 			}
-			all = append(all, some...)
+			if err := visit(StandardInput, text); err != nil {
+				return err
+			}
 			continue
 		}
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: no such file or folder", name)
+		}
 		err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || path != name &&
-				!slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			switch {
+			case err != nil:
 				return err
+			case d.IsDir() && path != name && !recursive:
+				return filepath.SkipDir
+			case d.IsDir() || path != name && !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+				return nil
 			}
-			f, err := os.Open(path)
+			text, err := os.ReadFile(path)
 			if err != nil {
 				return err
 			}
-			defer f.Close()
-			some, err := ReadDocuments(path, f)
-			all = append(all, some...)
-			return err
+			return visit(path, text)
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return all, nil
+	return nil
+}
+
+// ReadObjects reads the objects of files, of folders with all below them, or of in for "-": YAML or JSON, one or more
+// documents, lists too.
+func ReadObjects(in io.Reader, names ...string) (all []simulate.Object, err error) {
+	err = EachFile(in, true, names, func(name string, text []byte) error {
+		some, err := ReadDocuments(name, bytes.NewReader(text))
+		all = append(all, some...)
+		return err
+	})
+	return all, err
 }
 
 func ReadDocuments(name string, in io.Reader) ([]simulate.Object, error) {

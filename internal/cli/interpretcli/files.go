@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -36,66 +34,21 @@ type source struct {
 	text []byte
 }
 
-// extensions are the extensions of files that are read in a folder. A file that is named directly may have any name.
-var extensions = []string{".yaml", ".yml", ".json"}
-
 // readFiles reads files, and what lies in folders, sorted by name.
-func readFiles(names []string, recursive bool, in io.Reader) ([]source, error) {
-	var all []source
-	for _, name := range names {
-		if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
-			return nil, fmt.Errorf("%s: URLs are not supported; download it first, for example with curl, and give the file",
-				name)
-		}
-		if name == "" {
-			return nil, errors.New("the file name is empty: give a file, a folder, or - for standard input")
-		}
-		if name == "-" {
-			if slices.ContainsFunc(all, func(s source) bool { return s.name == standardInput }) {
-				continue
-			}
-			text, err := io.ReadAll(in)
-			if err != nil {
-				return nil, fmt.Errorf("read standard input: %w", err)
-			}
-			all = append(all, source{standardInput, text})
-			continue
-		}
-		err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case d.IsDir() && path != name && !recursive:
-				return filepath.SkipDir
-			case d.IsDir() || path != name && !slices.Contains(extensions, filepath.Ext(path)):
-				return nil
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			all = append(all, source{path, text})
-			return nil
-		})
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: no such file or folder", name)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+func readFiles(names []string, recursive bool, in io.Reader) (all []source, err error) {
+	err = hubcli.EachFile(in, recursive, names, func(name string, text []byte) error {
+		all = append(all, source{name, text})
+		return nil
+	})
+	return all, err
 }
-
-// standardInput is the name of input without a file.
-const standardInput = "standard input"
 
 // listed returns names as people read them.
 func listed(names []string) string {
 	shown := slices.Clone(names)
 	for i, name := range shown {
 		if name == "-" {
-			shown[i] = standardInput
+			shown[i] = hubcli.StandardInput
 		}
 	}
 	return strings.Join(shown, ", ")
