@@ -62,8 +62,9 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 		Namespaced: true}
 	const fleet = "; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it"
 	const view = "; a ClusterRoleBinding to the ClusterRole argosy:view permits it"
-	const clusters = "you may not list clusters.cluster.karmada.io in all namespaces" + fleet
-	const own = "; a RoleBinding to the ClusterRole argosy:view permits it"
+	const operator = "; a ClusterRoleBinding to the ClusterRole argosy:operator permits it"
+	const clusters = "you may not list clusters.cluster.karmada.io" + fleet
+	const own = "; a RoleBinding to the ClusterRole view permits it"
 	const fleetWide = "you may not list these kinds, which a simulation reads in all namespaces:\n" +
 		"  cluster.karmada.io: clusters\n" +
 		"  config.karmada.io: resourceinterpretercustomizations, resourceinterpreterwebhookconfigurations\n" +
@@ -72,6 +73,10 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 		"  scheduling.k8s.io: priorityclasses\n" +
 		"  work.karmada.io: resourcebindings, clusterresourcebindings\n" +
 		"a ClusterRoleBinding to the ClusterRole argosy:operator permits it"
+	const change = "you may not get clusters.cluster.karmada.io, and the command also needs to patch " +
+		"clusters.cluster.karmada.io" + operator
+	const byName = "; no role of the hub permits it: grant it cluster by cluster (docs/access.md#access-to-a-cluster)"
+	const proxy = "get clusters.cluster.karmada.io/proxy" + byName
 	const inEU = "of cluster eu; a RoleBinding to the ClusterRole view in that cluster permits it"
 	for args, c := range map[string]struct {
 		inMember bool   // the member refuses
@@ -79,23 +84,28 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 		want     string
 		code     *int // the exit code; 1 if nil
 	}{
-		"get events -C eu": {resource: "clusters", want: "you may not get clusters.cluster.karmada.io/proxy in all " +
-			"namespaces; no role of the hub permits it: grant it cluster by cluster (docs/access.md#access-to-a-cluster)"},
-		"get events -C  eu -n shop": {inMember: true, want: "you may not list events in namespace shop " + inEU},
+		"get events -C eu":                          {resource: "clusters", want: "you may not " + proxy},
+		"orphans -C eu":                             {resource: "clusters/proxy", want: "you may not " + proxy},
+		"get orphans":                               {resource: "clusters/proxy", want: "you may not " + proxy},
+		"promote deployment web -n shop -C eu":      {resource: "clusters/proxy", want: "you may not " + proxy},
+		"adopt deployment web -n shop --cluster eu": {resource: "clusters/proxy", want: "you may not " + proxy},
+		"get events -C  eu -n shop":                 {inMember: true, want: "you may not list events in namespace shop " + inEU},
 		"get pods,configmaps -C eu -n shop": {inMember: true, want: "you may not list pods, configmaps in namespace shop " +
 			inEU},
 		"describe pod web -C eu -n shop": {inMember: true, want: "you may not get pods in namespace shop " + inEU},
 		"logs web -C eu -n shop":         {inMember: true, want: "you may not get pods in namespace shop " + inEU},
 		"top pods -n shop":               {want: clusters},
-		"orphans":                        {want: clusters},
-		"get clusters":                   {want: clusters},
+		"orphans": {want: "you may not list clusters.cluster.karmada.io, and the command also needs to list " +
+			"works.work.karmada.io in all namespaces; only administrators may by default; the command also needs to " + proxy},
+		"get clusters": {want: clusters},
 		"get deployments -n shop": {want: "you may not list deployments.apps in namespace shop; a RoleBinding to the " +
 			"ClusterRole view permits it"},
 		"get resourcebindings -n shop": {want: "you may not list resourcebindings.work.karmada.io in namespace shop" + own},
-		"status":                       {want: clusters},
-		"get failovers": {want: "you may not list clusters.cluster.karmada.io in all namespaces" + fleet +
-			"; you may not list resourcebindings.work.karmada.io, clusterresourcebindings.work.karmada.io in all " +
-			"namespaces" + view},
+		"status": {want: "\nUNKNOWN: you may not list customresourcedefinitions.apiextensions.k8s.io, or get /argosy/health; a " +
+			"ClusterRoleBinding to the ClusterRole argosy:operator permits it; you may not list clusters.cluster.karmada.io, or get "},
+		"get failovers": {want: "you may not list clusters.cluster.karmada.io, clusterresourcebindings.work.karmada.io, " +
+			"or list resourcebindings.work.karmada.io in all namespaces" + view},
+		"get failovers -n shop":      {want: "resourcebindings.work.karmada.io in namespace shop" + own},
 		"simulate --cluster-down eu": {want: fleetWide},
 		"simulate record":            {want: fleetWide},
 		"simulate --cluster-down  eu": {resource: "deployments", want: "Warning: templates that you may not list are " +
@@ -104,29 +114,29 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 			"ClusterRole view permits it"},
 		"release status r1 -n shop":     {want: "you may not get releases.release.argosy.io in namespace shop" + own},
 		"rollout status deployment/web": {want: "you may not get deployments.apps in namespace shop; a RoleBinding"},
-		"addons list":                   {want: "you may not list "},
-		"cordon eu":                     {want: "you may not get clusters.cluster.karmada.io in all namespaces" + fleet},
-		"secrets status":                {want: "you may not get /argosy/encryption"},
-		"migrate status":                {want: "you may not list "},
+		"addons list":                   {want: "you may not list enclosedmanifests.release.argosy.io; only administrators may by default"},
+		"cordon eu":                     {want: change}, "uncordon eu": {want: change}, "label cluster eu a=b": {want: change},
+		"taint clusters eu a=b:NoSchedule": {want: change},
+		"label deployment web -n shop a=b": {want: "you may not get deployments.apps in namespace shop, and the command " +
+			"also needs to patch deployments.apps in namespace shop; a RoleBinding to the ClusterRole edit permits it"},
+		"create namespace x":        {want: "you may not create namespaces; only administrators may by default"},
+		"get secrets -n shop":       {want: "; a RoleBinding to the ClusterRole edit permits it"},
+		"get works -n shop":         {want: "you may not list works.work.karmada.io in namespace shop; only administrators may"},
+		"get priorityclasses":       {want: "you may not list priorityclasses.scheduling.k8s.io" + operator},
+		"release pause r1 -n shop":  {want: "; a RoleBinding to the ClusterRole edit permits it"},
+		"release resume r1 -n shop": {want: "; a RoleBinding to the ClusterRole admin permits it"},
+		"secrets status":            {want: "you may not get /argosy/encryption"},
+		"migrate status":            {want: "you may not list "},
 	} {
 		t.Run(args, func(t *testing.T) {
 			member := membertest.New(t, event)
 			s := clitest.See(t, map[string]*membertest.Server{"eu": member})
-			s.ServeBindings()
-			for plural, gvk := range map[string]schema.GroupVersionKind{
-				"federatedresourcequotas":           policyv1alpha1.GroupVersion.WithKind("FederatedResourceQuota"),
-				"overridepolicies":                  policyv1alpha1.GroupVersion.WithKind("OverridePolicy"),
-				"clusteroverridepolicies":           policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"),
-				"resourceinterpretercustomizations": configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization"),
-				"resourceinterpreterwebhookconfigurations": configv1alpha1.GroupVersion.WithKind(
-					"ResourceInterpreterWebhookConfiguration"),
-				"priorityclasses":   {Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"},
-				"enclosedmanifests": releasev1alpha1.GroupVersion.WithKind("EnclosedManifest"),
-			} {
-				s.Api.Serve(membertest.Kind{GroupVersionKind: gvk, Plural: plural})
-			}
+			serveForRights(s)
 			s.Api.Put(clitest.BoundDeployment("web")) // its kind is one that a simulation reads
-			refuses := deny(func(i *request.RequestInfo) bool { return cmp.Or(c.resource, i.Resource) == i.Resource })
+			refuses := deny(func(i *request.RequestInfo) bool {
+				whole := strings.TrimSuffix(i.Resource+"/"+i.Subresource, "/")
+				return c.resource == "" || c.resource == i.Resource || c.resource == whole
+			})
 			if c.inMember {
 				member.Behave(refuses)
 			} else {
@@ -139,5 +149,23 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 				t.Errorf("it ends with %d and does not say %q:\n%s", code, c.want, text)
 			}
 		})
+	}
+}
+
+// serveForRights makes a hub serve the kinds that commands read.
+func serveForRights(s *clitest.Seeing) {
+	s.ServeBindings()
+	for plural, gvk := range map[string]schema.GroupVersionKind{
+		"federatedresourcequotas":           policyv1alpha1.GroupVersion.WithKind("FederatedResourceQuota"),
+		"overridepolicies":                  policyv1alpha1.GroupVersion.WithKind("OverridePolicy"),
+		"clusteroverridepolicies":           policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"),
+		"resourceinterpretercustomizations": configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization"),
+		"resourceinterpreterwebhookconfigurations": configv1alpha1.GroupVersion.WithKind(
+			"ResourceInterpreterWebhookConfiguration"),
+		"priorityclasses":   {Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"},
+		"secrets":           {Version: "v1", Kind: "Secret"},
+		"enclosedmanifests": releasev1alpha1.GroupVersion.WithKind("EnclosedManifest"),
+	} {
+		s.Api.Serve(membertest.Kind{GroupVersionKind: gvk, Plural: plural, Namespaced: plural == "secrets"})
 	}
 }

@@ -103,7 +103,7 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 		err = hubcli.UnknownSubcommand(cmd)
 	}
 	if err != nil {
-		err = hubcli.NameRights(hubcli.ExplainUsage(root, args[1:], err))
+		err = hubcli.NameRights(hubcli.ExplainUsage(root, args[1:], err), needsOf(root, cmd)...)
 		fmt.Fprintf(errOut, "%s: %s\n", root.CommandPath(), hubcli.Harmless(err.Error()))
 		var exit hubcli.ExitError
 		if errors.As(err, &exit) {

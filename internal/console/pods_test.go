@@ -243,7 +243,7 @@ func TestPodsNameTheRightThatIsMissing(t *testing.T) {
 	if len(answer.Pods) != 1 || answer.Pods[0].Cluster != "asia" || len(answer.Errors) != 2 {
 		t.Fatalf("the answer is %+v", answer)
 	}
-	for i, want := range []string{"you may not get clusters.cluster.karmada.io/proxy in all namespaces",
+	for i, want := range []string{"you may not get clusters.cluster.karmada.io/proxy",
 		"you may not list pods in namespace shop of cluster us"} {
 		if got := answer.Errors[i]; got.Missing == nil || got.Message != want {
 			t.Errorf("%s: %+v, want %s", got.Cluster, got, want)

@@ -60,7 +60,7 @@ func TestPoliciesAreThoseThatTheUserMayList(t *testing.T) {
 			sees = append(sees, fmt.Sprintf("%s %s/%s", p.Kind, p.Namespace, p.Name))
 		}
 		for _, m := range got.Missing {
-			if missing = append(missing, m.Resource); m.Role != "argosy:view" && m.Role != "argosy:fleet" {
+			if missing = append(missing, m.Resource); !slices.Contains([]string{"view", "argosy:view", "argosy:fleet"}, m.Role) {
 				t.Errorf("%s: %s has the role %q", name, m.Resource, m.Role)
 			}
 		}

@@ -149,11 +149,8 @@ func find(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query)
 			looked = append(looked, m.Resource.GroupResource().String())
 			continue
 		}
-		if lacks := MissingOf(err, "get", key.Namespace); lacks != nil && lacks.Role != "" {
-			return nil, fmt.Errorf("%s: %w", roles.Sentence([]roles.Missing{*lacks}), err)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("get %s %s: %w", m.Resource.GroupResource(), q.Name, err)
+			return nil, fmt.Errorf("get %s %s: %w", m.Resource.GroupResource(), q.Name, NameRight(err, "get", key.Namespace))
 		}
 		found, those = append(found, u), append(those, m.Resource.GroupResource().String())
 	}

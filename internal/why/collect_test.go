@@ -53,6 +53,7 @@ func hub(objects ...client.Object) (client.Reader, meta.RESTMapper) {
 	mapper.Add(apps.WithKind("Deployment"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(policyv1alpha1.GroupVersion.WithKind("PropagationPolicy"), meta.RESTScopeNamespace)
 	mapper.Add(policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"), meta.RESTScopeRoot)

@@ -22,24 +22,40 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Failovers returns the workloads that should leave a cluster, are leaving it, or have left it recently. It plans like
-// the hub. r must know the hub's own types. If room is nil, it uses the resource summaries of the clusters.
-func Failovers(
-	ctx context.Context, r client.Reader, s Scheduler, room Room, now time.Time,
-) ([]failover.Move, error) {
+// Failovers returns the workloads of a namespace, or of all, that should leave a cluster, are leaving it, or have left
+// it recently. It plans like the hub, with the bindings that the user may list. Of a namespace, it returns what the
+// bindings record if the user may not list clusters, and names that right. r must know the hub's own types. If room is
+// nil, it uses the resource summaries of the clusters.
+func Failovers(ctx context.Context, r client.Reader, s Scheduler, room Room, namespace string, now time.Time) (
+	all []failover.Move, missing []roles.Missing, err error) {
 	may := &permitted{Reader: r, strict: true}
-	all, err := facts.ClusterList(ctx, may)
+	fleet, err := facts.ClusterList(ctx, may)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	lacked := len(may.missing)
 	bindings, err := scope.Bindings.List(ctx, may)
-	if err != nil {
-		return nil, fmt.Errorf("list bindings: %w", err)
+	some := bindings
+	if err == nil && namespace != "" {
+		if len(may.missing) > lacked {
+			may.missing = may.missing[:lacked]
+			bindings, err = scope.Bindings.List(ctx, may, client.InNamespace(namespace))
+		}
+		some = slices.DeleteFunc(slices.Clone(bindings), func(b workv1alpha2.Binding) bool {
+			return b.GetNamespace() != namespace
+		})
 	}
-	if len(may.missing) > 0 {
-		return nil, fail(metav1.StatusReasonForbidden, "%s", roles.Sentence(may.missing))
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("list bindings: %w", err)
+	case len(may.missing) > lacked, namespace == "" && lacked > 0:
+		return nil, nil, fail(metav1.StatusReasonForbidden, "%s", roles.Needed(may.missing))
+	case lacked > 0:
+		return failover.Recorded(some, now), may.missing, nil
 	}
-	return moves(ctx, r, s, room, all, bindings, bindings, now), nil
+	return slices.DeleteFunc(moves(ctx, r, s, room, fleet, some, bindings, now), func(m failover.Move) bool {
+		return namespace != "" && m.Namespace != namespace
+	}), nil, nil
 }
 
 // moves returns the moves of some bindings in the hub's failover plan for all. Of the others, neither the template nor

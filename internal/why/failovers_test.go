@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -77,6 +78,46 @@ func TestWhyOfALeavingWorkloadReadsNoOther(t *testing.T) {
 		}
 		if len(answer.Failovers) != 1 || answer.Failovers[0].Name != "web" || answer.Failovers[0].From != "eu" {
 			t.Errorf("%s: the failovers are %+v, want that web leaves eu", label, answer.Failovers)
+		}
+	}
+}
+
+// Who may list the bindings of a namespace, and no clusters, gets what these record, and the right that is missing.
+func TestFailoversOfANamespaceNeedRightsThere(t *testing.T) {
+	began := metav1.NewTime(time.Now().Add(-time.Minute))
+	var objects []client.Object
+	for _, namespace := range []string{"shop", "bank"} {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta(namespace, names.Binding("Deployment", "web"))}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace,
+			Name: "web"}
+		b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "eu", Reason: "TaintUntolerated",
+			CreationTimestamp: &began}}
+		objects = append(objects, b)
+	}
+	r, _ := hub(append(objects, &clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")})...)
+	for name, c := range map[string]struct {
+		limited
+		namespace     string
+		moves, lacked int
+		refused       bool
+		waits         failover.Code
+	}{
+		"view in shop":     {limited{namespace: "shop"}, "shop", 1, 1, false, failover.ClustersUnread},
+		"no clusters":      {limited{refused: []string{"clusters"}}, "shop", 1, 1, false, failover.ClustersUnread},
+		"all, of shop":     {limited{}, "shop", 1, 0, false, ""},
+		"all":              {limited{}, "", 2, 0, false, ""},
+		"view in shop, -A": {limited{namespace: "shop"}, "", 0, 0, true, ""},
+		"of bank":          {limited{namespace: "shop"}, "bank", 0, 0, true, ""},
+	} {
+		c.Reader = r
+		moves, missing, err := Failovers(t.Context(), c.limited, Scheduler{}, nil, c.namespace, time.Now())
+		if (err != nil) != c.refused || len(moves) != c.moves || len(missing) != c.lacked {
+			t.Errorf("%s: %d moves, missing %v, %v", name, len(moves), missing, err)
+			continue
+		}
+		if c.moves == 1 && (moves[0].From != "eu" || moves[0].Namespace != "shop" || c.waits != "" &&
+			(moves[0].Since == nil || moves[0].WaitingFor != c.waits)) {
+			t.Errorf("%s: %+v", name, moves)
 		}
 	}
 }

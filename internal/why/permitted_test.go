@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +75,11 @@ func TestMissingRightsAreNamedTogether(t *testing.T) {
 		&policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all", Labels: map[string]string{
 			policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}},
 		&policyv1alpha1.PropagationPolicy{ObjectMeta: objectMeta("shop", "ours")},
+		policyOf("secret", "Secret"), policyOf("both", "Secret", "ConfigMap"),
+		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "key", Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "both"},
+			Annotations: map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop",
+				policyv1alpha1.PropagationPolicyNameAnnotation: "both"}}},
 		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")})
 	const fleet = "a ClusterRoleBinding to the ClusterRole argosy:fleet permits it"
 	for name, c := range map[string]struct {
@@ -83,23 +89,34 @@ func TestMissingRightsAreNamedTogether(t *testing.T) {
 	}{
 		"the role view in the namespace": {limited{namespace: "shop"}, "deployment", "web", []string{
 			"you may not list clusterpropagationpolicies.policy.karmada.io, clusteroverridepolicies.policy.karmada.io, " +
-				"clusters.cluster.karmada.io in all namespaces; " + fleet, "claimed by ClusterPropagationPolicy all",
+				"clusters.cluster.karmada.io; " + fleet, "claimed by ClusterPropagationPolicy all",
 			"healthy in 1 of 1 cluster"}},
 		"no clusters": {limited{refused: []string{"clusters", "works"}}, "deployment", "web", []string{
-			"Not shown: you may not list clusters.cluster.karmada.io in all namespaces; " + fleet + ".\n",
+			"Not shown: you may not list clusters.cluster.karmada.io; " + fleet + ".\n",
 			"healthy in 1 of 1 cluster"}},
 		"no bindings": {limited{refused: []string{"resourcebindings"}}, "deployment", "web", []string{
 			"Not shown: you may not get resourcebindings.work.karmada.io in namespace shop; a RoleBinding to the ClusterRole " +
-				"argosy:view permits it.\n", "claimed by ClusterPropagationPolicy all"}},
+				"view permits it.\n", "claimed by ClusterPropagationPolicy all"}},
 		"neither releases nor events": {limited{refused: []string{"releases", "events", "works"}}, "deployment", "web",
 			[]string{
-				"you may not list releases.release.argosy.io in namespace shop; a RoleBinding to the ClusterRole argosy:view " +
-					"permits it; you may not list events in namespace shop; a RoleBinding to the ClusterRole view permits it.\n"}},
+				"you may not list releases.release.argosy.io, events in namespace shop; a RoleBinding to the ClusterRole view " +
+					"permits it.\n"}},
 		"no Works, which the binding repeats": {limited{refused: []string{"works"}}, "deployment", "web", []string{
 			"healthy in 1 of 1 cluster"}},
 		"a policy, with the role view": {limited{namespace: "shop"}, "propagationpolicy", "ours", []string{
-			"you may not list clusterpropagationpolicies.policy.karmada.io, clusters.cluster.karmada.io in all namespaces; " +
+			"you may not list clusterpropagationpolicies.policy.karmada.io, clusters.cluster.karmada.io; " +
 				fleet}},
+		"a policy of kinds that the role view does not read": {limited{namespace: "shop", refused: []string{"secrets"}},
+			"propagationpolicy", "secret", []string{"not known which templates it claims",
+				"you may not list secrets in namespace shop; a RoleBinding to the ClusterRole edit permits it",
+				"Secret key  ?        unknown: you may not list each Secret"}},
+		"a policy of two kinds, of which the user reads one": {limited{refused: []string{"secrets"}}, "propagationpolicy",
+			"both", []string{"claims at least 1 template", "unknown: you may not list each Secret"}},
+		"a workload, without override policies": {limited{refused: []string{"clusteroverridepolicies", "works"}},
+			"deployment", "web", []string{"OVERRIDES: not known (?) without clusteroverridepolicies", "  ?  "}},
+		"a workload, without clusters, in the table": {limited{refused: []string{"clusters", "works"}}, "deployment", "web",
+			[]string{"SCORE and CAPACITY: not known (?) without clusters.",
+				"OVERRIDES: not known (?) without clusters", "?         ?"}},
 		"a cluster, without its templates": {limited{refused: []string{"resourcebindings"}}, "cluster", "eu", []string{
 			"not known which templates are placed here", "you may not list resourcebindings.work.karmada.io in all " +
 				"namespaces; a ClusterRoleBinding to the ClusterRole argosy:view permits it"}},
@@ -142,22 +159,43 @@ func TestMissingRightsAreNamedTogether(t *testing.T) {
 	}
 }
 
+// policyOf returns a policy that selects objects named key of some kinds.
+func policyOf(name string, kinds ...string) *policyv1alpha1.PropagationPolicy {
+	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+		Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: name}}}
+	for _, kind := range kinds {
+		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "v1",
+			Kind: kind, Name: "key"})
+	}
+	return p
+}
+
 func TestRoleWithFewestRightsIsNamed(t *testing.T) {
 	for _, c := range []struct{ verb, group, resource, namespace, role string }{
 		{"list", "cluster.karmada.io", "clusters", "", roles.Fleet},
-		{"update", "cluster.karmada.io", "clusters", "", roles.Operator},
+		{"patch", "cluster.karmada.io", "clusters", "", roles.Operator},
+		{"list", "work.karmada.io", "resourcebindings", "", roles.View}, {"list", "apps", "deployments", "", "view"},
+		{"create", "", "namespaces", "", ""}, {"list", "", "namespaces", "", "view"},
+		{"list", "apiextensions.k8s.io", "customresourcedefinitions", "", roles.Operator},
+		{"list", "scheduling.k8s.io", "priorityclasses", "", "argosy:operator"},
+		{"list", "rbac.authorization.k8s.io", "clusterroles", "", ""},
+		{"list", "rbac.authorization.k8s.io", "rolebindings", "shop", "admin"},
+		{"list", "rbac.authorization.k8s.io", "rolebindings", "kube-system", ""},
+		{"list", "", "secrets", "karmada-cluster", ""}, {"list", "", "secrets", "", ""},
+		{"get", "coordination.k8s.io", "leases", "karmada-system", "view"},
+		{"list", "work.open-cluster-management.io", "manifestworks", "", ""},
 		{"create", "cluster.karmada.io", "clusters", "", ""},
-		{"list", "policy.karmada.io", "propagationpolicies", "shop", roles.View},
-		{"update", "policy.karmada.io", "propagationpolicies", "shop", roles.Edit},
-		{"approve", "release.argosy.io", "releases", "shop", roles.Admin},
-		{"get", "work.karmada.io", "resourcebindings/pods", "shop", roles.View},
+		{"list", "policy.karmada.io", "propagationpolicies", "shop", "view"},
+		{"update", "policy.karmada.io", "propagationpolicies", "shop", "edit"},
+		{"approve", "release.argosy.io", "releases", "shop", "admin"},
+		{"get", "work.karmada.io", "resourcebindings/pods", "shop", "view"},
 		{"list", "work.karmada.io", "works", "", ""},
-		{"list", "", "secrets", "shop", ""},
+		{"list", "", "secrets", "shop", "edit"},
 		{"list", "apps", "deployments", "shop", "view"},
 		{"patch", "apps", "deployments", "shop", "edit"},
 		{"approve", "apps", "deployments", "shop", ""},
 		{"list", "", "events", "shop", "view"},
-		{"delete", "", "events", "shop", ""},
+		{"delete", "", "events", "shop", "edit"},
 	} {
 		if got := roles.Lack(c.verb, c.group, c.resource, c.namespace).Role; got != c.role {
 			t.Errorf("%s %s: %q, want %q", c.verb, c.resource, got, c.role)

@@ -54,7 +54,8 @@ func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 // policy reads the objects related to a policy.
 func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind string, key types.NamespacedName,
 	s Scheduler) (Explained, error) {
-	f := why.PolicyFacts{Scheduler: s.Settings, Unknown: map[schema.GroupKind][]schema.GroupVersionKind{}}
+	f := why.PolicyFacts{Scheduler: s.Settings, Unknown: map[schema.GroupKind][]schema.GroupVersionKind{},
+		Unread: map[schema.GroupKind]bool{}}
 	may := &permitted{Reader: r}
 	var selectors []policyv1alpha1.ResourceSelector
 	var err error
@@ -85,7 +86,7 @@ func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 	if f.Clusters, err = facts.ClusterList(ctx, may); err != nil {
 		return nil, err
 	}
-	if f.Templates, err = selectable(ctx, may, mapper, selectors, key.Namespace, f.Unknown); err != nil {
+	if f.Templates, err = selectable(ctx, may, mapper, selectors, key.Namespace, f); err != nil {
 		return nil, err
 	}
 	f.Missing = may.missing
@@ -99,10 +100,10 @@ func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 }
 
 // selectable returns the objects of the kinds in selectors, in all namespaces, or in that of the policy if the user may
-// not list all. unknown has the kinds that the hub does not serve, each with the kinds of its name in other groups.
+// not list all. It adds to f.Unknown the kinds that the hub does not serve, each with the kinds of its name in other
+// groups, and to f.Unread those that the user may not list.
 func selectable(ctx context.Context, may *permitted, mapper meta.RESTMapper,
-	selectors []policyv1alpha1.ResourceSelector, namespace string,
-	unknown map[schema.GroupKind][]schema.GroupVersionKind) ([]why.Selectable, error) {
+	selectors []policyv1alpha1.ResourceSelector, namespace string, f why.PolicyFacts) ([]why.Selectable, error) {
 	var all []why.Selectable
 	seen := map[schema.GroupKind]bool{}
 	for _, s := range selectors {
@@ -113,13 +114,13 @@ func selectable(ctx context.Context, may *permitted, mapper meta.RESTMapper,
 		seen[gk] = true
 		m, err := mapper.RESTMapping(gk)
 		if meta.IsNoMatchError(err) {
-			unknown[gk] = nil
+			f.Unknown[gk] = nil
 			plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion(""))
 			alike, _ := mapper.KindsFor(schema.GroupVersionResource{Resource: plural.Resource}) // no match is none
 			groups := map[string]bool{}
 			for _, k := range alike {
 				if !groups[k.Group] {
-					groups[k.Group], unknown[gk] = true, append(unknown[gk], k)
+					groups[k.Group], f.Unknown[gk] = true, append(f.Unknown[gk], k)
 				}
 			}
 			continue
@@ -131,7 +132,11 @@ func selectable(ctx context.Context, may *permitted, mapper meta.RESTMapper,
 		list.SetGroupVersionKind(m.GroupVersionKind)
 		err = may.Reader.List(ctx, list)
 		if apierrors.IsForbidden(err) {
+			lacked := len(may.missing)
 			err = may.List(ctx, list, client.InNamespace(namespace))
+			if len(may.missing) > lacked {
+				f.Unread[gk] = true
+			}
 		}
 		if apierrors.IsNotFound(err) {
 			continue // its definition went meanwhile

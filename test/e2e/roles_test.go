@@ -174,7 +174,7 @@ func TestDeveloperWorksInTheNamespaceAndIsRefusedElsewhere(t *testing.T) {
 	if out, err := dev.argosy("why", "deployment", "web", "-n", ns); err != nil || !strings.Contains(out,
 		"healthy in 2 of 2 clusters") || !strings.Contains(out, "Not shown: you may not list "+
 		"clusterpropagationpolicies.policy.karmada.io, clusteroverridepolicies.policy.karmada.io, "+
-		"clusters.cluster.karmada.io in all namespaces; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it.") {
+		"clusters.cluster.karmada.io; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it.") {
 		t.Errorf("why, for who sees nothing of the fleet: %v\n%s", err, out)
 	}
 	if out, err := dev.argosy("why", "propagationpolicy", "all", "-n", ns); err != nil ||
@@ -324,7 +324,7 @@ func TestViewersMayUseAllReadingCommands(t *testing.T) {
 		{vic, []string{"get", "resourcebindings", "-A"}, "web-deployment"},
 		{vic, []string{"why", "deployment", "web", "-n", ns}, "Healthy"}, {vic, []string{"why", "cluster", "m1"}, "m1"},
 		{vic, []string{"rollout", "status", "deployment", "web", "-n", ns}, "m1"},
-		{vic, []string{"status"}, "unknown: you may not"}, {alone, []string{"status"}, "m1"},
+		{vic, []string{"status"}, "UNKNOWN: you may not"}, {alone, []string{"status"}, "m1"},
 		{alone, []string{"get", "clusters"}, "m1"},
 		{alone, []string{"get", "propagationpolicies", "-n", ns}, "p"}, {alone, []string{"why", "cluster", "m1"}, "m1"},
 	} {

@@ -144,7 +144,7 @@ type health struct {
 	MoreAttention int             `json:"moreAttention,omitempty"`
 	// Failovers are the workloads that should leave a cluster, or are leaving it.
 	Failovers []failover.Move `json:"failovers,omitempty"`
-	// client reads the hub, and fleet are its clusters; nil if they are unknown.
+	// client reads the hub, and fleet are its clusters; each is nil if it is unknown.
 	client client.Reader
 	fleet  []clusterv1alpha1.Cluster
 }
@@ -155,6 +155,8 @@ type partHealth struct {
 	Detail string `json:"detail"`
 	// Next is what to do; empty if there is no problem.
 	Next string `json:"next,omitempty"`
+	// missing is the right that hides it; nil for none.
+	missing *roles.Missing
 }
 
 type clusterHealth struct {
@@ -227,12 +229,16 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 	var fleet []clusterv1alpha1.Cluster
 	if err == nil {
 		fleet, err = hubcli.Clusters(ctx, c, nil, "")
+		fleet = append([]clusterv1alpha1.Cluster{}, fleet...) // not nil
 	}
 	if err != nil {
 		p := unknownPart("clusters", err)
 		p.OK, p.Next = false, "use a kubeconfig that may list clusters"
 		h.Parts = append(h.Parts, p)
-		return h
+		if c == nil || p.missing == nil {
+			return h
+		}
+		fleet = nil // what else this user may not see is named with it
 	}
 	h.Parts = append(h.Parts, controllers(ctx, c, config, fleet))
 	rows := make([]*overview.ClusterRow, len(fleet))
@@ -274,12 +280,15 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 	}
 	facts := overview.Facts{}
 	if troubled, err := why.PodsOf(ctx, config); apierrors.IsForbidden(err) {
-		h.Parts = append(h.Parts, partHealth{Name: "pods", OK: true, Detail: "unknown: " + roles.LackOfPath(why.PodsPath)})
+		h.Parts = append(h.Parts, hiddenPart("pods", roles.LackPath(why.PodsPath)))
 	} else if err == nil {
 		facts.Troubled, h.MoreAttention = troubled.Workloads, troubled.More
 	}
 	bindings, err := scope.Bindings.List(ctx, c)
 	note("workloads", err)
+	if fleet == nil {
+		bindings = nil // without the clusters their state is not known
+	}
 	byName := map[string]*clusterv1alpha1.Cluster{}
 	for i := range fleet {
 		byName[fleet[i].Name] = &fleet[i]
@@ -309,7 +318,7 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 	h.MoreAttention += more
 
 	if slices.ContainsFunc(bindings, func(b workv1alpha2.Binding) bool { return failover.MayLeave(b, clusterOf) }) {
-		moves, err := membercli.FailoversOf(ctx, config)
+		moves, _, err := membercli.FailoversOf(ctx, config, "")
 		note("failovers", err)
 		h.Failovers = slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
 	}
@@ -373,7 +382,7 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	}
 	switch code := check("/readyz/etcd"); {
 	case code == http.StatusForbidden:
-		store.Detail = "unknown: " + roles.LackOfPath("/readyz/etcd")
+		store = hiddenPart(store.Name, roles.LackPath("/readyz/etcd"))
 	case code == 0 || code == http.StatusTooManyRequests:
 		store.Detail = "unknown: the hub did not answer /readyz/etcd"
 	case code != http.StatusOK:
@@ -389,11 +398,15 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 
 // unknownPart returns the result for a part that err hides, with the role that has a right that the user lacks.
 func unknownPart(name string, err error) partHealth {
-	detail := err.Error()
 	if lacks := why.MissingOf(err, "list", ""); lacks != nil {
-		detail = roles.Sentence([]roles.Missing{*lacks})
+		return hiddenPart(name, *lacks)
 	}
-	return partHealth{Name: name, OK: true, Detail: "unknown: " + detail}
+	return partHealth{Name: name, OK: true, Detail: "unknown: " + err.Error()}
+}
+
+// hiddenPart returns the result for a part that a missing right hides.
+func hiddenPart(name string, lacks roles.Missing) partHealth {
+	return partHealth{Name: name, OK: true, Detail: "unknown: " + roles.Sentence([]roles.Missing{lacks}), missing: &lacks}
 }
 
 // definitions reports whether all kinds of the hub are defined: without one, its objects seem to be gone.
@@ -425,7 +438,7 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 	case apierrors.IsNotFound(err):
 		return nil // an older hub
 	case apierrors.IsForbidden(err):
-		return []partHealth{{Name: "store", OK: true, Detail: "unknown: " + roles.LackOfPath(server.HealthPath)}}
+		return []partHealth{hiddenPart("store", roles.LackPath(server.HealthPath))}
 	case err != nil:
 		return []partHealth{{Name: "store", Detail: err.Error(), Next: "check the hub's log (docs/logs.md)"}}
 	}
@@ -448,7 +461,7 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 }
 
 // controllers reports whether a hub runs them: by the lease of the leader election, or by the scheduler's state of this
-// process.
+// process. fleet is nil if the clusters are unknown.
 func controllers(ctx context.Context, c client.Client, config *rest.Config,
 	fleet []clusterv1alpha1.Cluster) partHealth {
 	p := partHealth{Name: "controllers"}
@@ -468,8 +481,13 @@ func controllers(ctx context.Context, c client.Client, config *rest.Config,
 	case err == nil:
 		p.Detail, p.Next = "no hub is the leader", "check that a hub on this etcd is running with its controllers"
 		return p
+	case apierrors.IsForbidden(err):
+		return hiddenPart(p.Name, roles.Lack("get", coordinationv1.GroupName, "leases", "karmada-system"))
 	case !apierrors.IsNotFound(err):
-		p.Detail, p.Next = hubcli.NameRights(err).Error(), "use a kubeconfig that may read leases in karmada-system"
+		p.Detail, p.Next = err.Error(), "check the hub's log (docs/logs.md)"
+		return p
+	case fleet == nil:
+		p.OK, p.Detail = true, "unknown: it depends on the clusters"
 		return p
 	}
 	if len(fleet) == 0 {
@@ -480,7 +498,7 @@ func controllers(ctx context.Context, c client.Client, config *rest.Config,
 	case err == nil:
 		p.OK, p.Detail = true, "one hub, the leader"
 	case apierrors.IsForbidden(err):
-		p.OK, p.Detail = true, "unknown: "+roles.LackOfPath(why.NodesPath)
+		return hiddenPart(p.Name, roles.LackPath(why.NodesPath))
 	case apierrors.IsServiceUnavailable(err):
 		p.Detail, p.Next = "not running, or still starting",
 			"a hub that has just started needs a few seconds; otherwise check --components of `argosy up`"
@@ -544,8 +562,13 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
 func (h health) print(out io.Writer) error {
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintf(w, "HUB %s\n", h.API)
+	var missing []roles.Missing
 	for _, p := range h.Parts {
-		text.Fprintf(w, "%s\t%s\t%s\n", mark(p.OK), p.Name, p.Detail)
+		detail := p.Detail
+		if p.missing != nil {
+			detail, missing = "unknown", append(missing, *p.missing)
+		}
+		text.Fprintf(w, "%s\t%s\t%s\n", mark(p.OK), p.Name, detail)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -576,7 +599,10 @@ func (h health) print(out io.Writer) error {
 		text.Fprintf(out, "%s: %s\n  next: %s\n", name, detail, next)
 	}
 	for _, p := range h.Parts {
-		if !p.OK {
+		switch {
+		case !p.OK && p.missing != nil:
+			printRow(p.Name, "unknown", p.Next)
+		case !p.OK:
 			printRow(p.Name, p.Detail, p.Next)
 		}
 	}
@@ -600,6 +626,9 @@ func (h health) print(out io.Writer) error {
 	}
 	if err := h.printFailovers(out); err != nil {
 		return err
+	}
+	if len(missing) > 0 {
+		text.Fprintf(out, "\nUNKNOWN: %s\n", roles.Sentence(missing))
 	}
 	switch {
 	case h.Healthy && h.problems() > 0:

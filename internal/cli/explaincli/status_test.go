@@ -157,7 +157,7 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 		"another check fails": {ready: "True", readyz: "shutdown",
 			want: []string{"ok     etcd", "readiness: not ready"}, err: true},
 		"the user may not ask for single checks": {ready: "True", readyz: "forbidden",
-			want: []string{"ok     etcd", "unknown: you may not get /readyz/etcd; a ClusterRoleBinding to the ClusterRole " +
+			want: []string{"ok     etcd", "UNKNOWN: you may not get /readyz/etcd; a ClusterRoleBinding to the ClusterRole " +
 				"argosy:operator permits it", "readiness: not ready"}, err: true},
 		"a brake is set": {ready: "True", brakes: []any{"kube-system"}, want: []string{"WARNINGS",
 			"cluster eu: brake on eu: the hub writes and deletes nothing", "next: `argosy brake off -C eu` lets"},
@@ -193,7 +193,7 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				"next: `argosy why deployment web -n shop`",
 				"No check of the hub failed; 1 problem of workloads: see NEEDS ATTENTION."}},
 		"who may not be told of pods": {ready: "True", pods: "forbidden",
-			want: []string{"ok    pods", "unknown: you may not get /argosy/pods; a ClusterRoleBinding to the ClusterRole " +
+			want: []string{"ok    pods", "UNKNOWN: you may not get /argosy/pods; a ClusterRoleBinding to the ClusterRole " +
 				"argosy:view permits it", "All checks passed."}},
 		"a Job failed": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{failedJob("eu")},
 			want: []string{"NEEDS ATTENTION",
@@ -245,15 +245,15 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				Status: metav1.ConditionFalse, Message: "Failed to apply"}}}}},
 			want: []string{"ManifestWork w   eu        not applied: Failed to apply", "next: `argosy why manifestwork w -n eu`"}},
 		"who may not list releases": {ready: "True", forbidden: true,
-			want: []string{"ok    releases", "unknown: you may not list releases.release.argosy.io in all namespaces; a " +
+			want: []string{"ok    releases", "you may not list resourcebindings.work.karmada.io, releases.release.argosy.io in all namespaces; a " +
 				"ClusterRoleBinding to the ClusterRole argosy:view permits it", "All checks passed."}},
 		"who may not list bindings": {ready: "True", forbidden: true,
-			want: []string{"ok    workloads", "unknown: you may not list resourcebindings.work.karmada.io in all namespaces; " +
+			want: []string{"ok    workloads", "you may not list resourcebindings.work.karmada.io, releases.release.argosy.io in all namespaces; " +
 				"a ClusterRoleBinding to the ClusterRole argosy:view permits it"}},
 		"who may not list ManifestWorks": {ready: "True", forbidden: true, want: []string{"ok    manifestworks",
-			"unknown: you may not list manifestworks.work.open-cluster-management.io in all namespaces"}},
+			"; you may not list manifestworks.work.open-cluster-management.io in all namespaces"}},
 		"who may not list definitions": {ready: "True", forbidden: true, want: []string{"ok    definitions",
-			"unknown: you may not list customresourcedefinitions.apiextensions.k8s.io in all namespaces"}},
+			"UNKNOWN: you may not list customresourcedefinitions.apiextensions.k8s.io; "}},
 		"a cluster is not seen yet": {want: []string{"cluster eu: its status has not been collected yet"}, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {

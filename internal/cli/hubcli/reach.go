@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
@@ -108,9 +109,9 @@ type Sentence struct {
 func (s *Sentence) Error() string { return s.Text }
 func (s *Sentence) Unwrap() error { return s.Err }
 
-// NameRights adds to an error which rights the user lacks, and which roles have them.
-func NameRights(err error) error {
-	if named := roles.Denied(err.Error()); named != "" {
+// NameRights adds to an error which rights the user lacks, and which roles have them. The command also needs some.
+func NameRights(err error, needs ...roles.Missing) error {
+	if named := roles.Denied(err.Error(), needs...); named != "" {
 		return fmt.Errorf("%s: %w", named, err)
 	}
 	return err
@@ -156,6 +157,34 @@ const AskTimeout = 5 * time.Second
 // AskVersion reads the version of a member through the hub.
 func AskVersion(ctx context.Context, d *discovery.DiscoveryClient, cluster string) error {
 	return d.RESTClient().Get().AbsPath(proxy.Path(cluster) + "/version").Do(ctx).Error()
+}
+
+// Answers returns why all requests to a member through the hub would fail: the hub cannot reach it, or this user lacks
+// the right. Discovery of kinds does not report the reason.
+func Answers(ctx context.Context, config *rest.Config, cluster string) error {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	err = AskVersion(ctx, d, cluster)
+	if apierrors.IsServiceUnavailable(err) || apierrors.IsForbidden(err) && ClusterErrorDetails(err) != nil {
+		return err
+	}
+	return nil
+}
+
+// ClusterErrorDetails returns the details of an API error from the hub about a Cluster; nil if the error is from the
+// member about its objects.
+func ClusterErrorDetails(err error) *metav1.StatusDetails {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+	clusters := clusterv1alpha1.Resource("clusters")
+	if d := status.Status().Details; d != nil && d.Group == clusters.Group && d.Kind == clusters.Resource {
+		return d
+	}
+	return nil
 }
 
 // Responds returns why a member does not respond to the hub; nil if it responds, or if that is unknown: the user lacks

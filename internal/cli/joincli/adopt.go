@@ -157,6 +157,9 @@ func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config
 		}
 		config = rest.CopyConfig(e.Config)
 	} else {
+		if err := hubcli.Answers(ctx, hubConfig, name); err != nil {
+			return nil, err
+		}
 		config = proxy.Config(hubConfig, name)
 	}
 	config.Timeout, config.QPS = hubcli.RequestTimeout, -1

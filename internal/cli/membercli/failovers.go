@@ -14,11 +14,12 @@ import (
 
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
-// getFailovers prints the failovers of the hub, or those of a namespace.
-func getFailovers(cmd *cobra.Command, hub *hubcli.HubFlags, output string) error {
+// getFailovers prints the failovers of the hub, or those of a namespace, and only of workloads with some names.
+func getFailovers(cmd *cobra.Command, hub *hubcli.HubFlags, output string, names []string) error {
 	if err := hubcli.CheckOutput(output); err != nil {
 		return err
 	}
@@ -26,13 +27,17 @@ func getFailovers(cmd *cobra.Command, hub *hubcli.HubFlags, output string) error
 	if err != nil {
 		return err
 	}
-	moves, err := FailoversOf(cmd.Context(), config)
+	moves, missing, err := FailoversOf(cmd.Context(), config, hub.Namespace)
 	if err != nil {
 		return err
 	}
 	moves = slices.DeleteFunc(moves, func(m failover.Move) bool {
-		return hub.Namespace != "" && m.Namespace != hub.Namespace
+		return len(names) > 0 && !slices.Contains(names, m.Name)
 	})
+	if len(missing) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Only failovers under way are shown, and not what they wait for: %s\n",
+			roles.Sentence(missing))
+	}
 	if output != "" {
 		return hubcli.WriteAs(cmd.OutOrStdout(), output, map[string]any{"failovers": append([]failover.Move{}, moves...)})
 	}
@@ -43,15 +48,15 @@ func getFailovers(cmd *cobra.Command, hub *hubcli.HubFlags, output string) error
 	return PrintFailovers(cmd.OutOrStdout(), moves, time.Now())
 }
 
-// FailoversOf reads the facts from the hub, and plans the failovers.
-func FailoversOf(ctx context.Context, hub *rest.Config) ([]failover.Move, error) {
+// FailoversOf reads the facts from the hub, and plans the failovers of a namespace, or of all; see why.Failovers.
+func FailoversOf(ctx context.Context, hub *rest.Config, namespace string) ([]failover.Move, []roles.Missing, error) {
 	hub = rest.CopyConfig(hub)
 	hub.QPS = -1 // a template is read for each failover
 	c, _, err := why.Connect(hub)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return why.Failovers(ctx, c, why.SchedulerOf(ctx, hub), why.RoomOf(hub), time.Now())
+	return why.Failovers(ctx, c, why.SchedulerOf(ctx, hub), why.RoomOf(hub), namespace, time.Now())
 }
 
 func PrintFailovers(out io.Writer, moves []failover.Move, now time.Time) error {

@@ -52,6 +52,12 @@ func TestGetFailoversListsCurrentAndFormerEvictions(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i, got, want)
 		}
 	}
+	for _, args := range [][]string{{"failovers", "api"}, {"failover", "api", "-o", "wide"}} {
+		if out, _, err := s.Run(NewGet, "", args...); err != nil || !strings.Contains(out, "Deployment   api") ||
+			strings.Contains(out, "web") {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
 	out, _, err = s.Run(NewGet, "", "failovers", "-o", "json")
 	waits := strings.Contains(out, `"waitingFor": "ReplacementNotHealthy"`) && strings.Contains(out, `cluster \"us\"`)
 	if err != nil || !waits {

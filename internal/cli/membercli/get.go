@@ -28,9 +28,9 @@ import (
 // ComputedKinds are the lists that `argosy get` computes itself, because no API serves them.
 var ComputedKinds = []string{"orphans", "failovers"}
 
-// computedKind returns the computed list that args name, in singular or plural; empty for none.
+// computedKind returns the computed list that args name, in singular or plural; empty for none. Names may follow.
 func computedKind(args []string) string {
-	if len(args) != 1 {
+	if len(args) == 0 {
 		return ""
 	}
 	for _, kind := range ComputedKinds {
@@ -70,12 +70,13 @@ func NewGet(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Com
 			out.On = hubcli.Colors(cmd, out.Out)
 			defer out.Flush()
 		}
+		computed := strings.TrimSuffix(output, "wide") // they have no more columns
 		switch computedKind(args) {
 		case "orphans":
 			chosen, _ := cmd.Flags().GetStringSlice("clusters")
-			return (&orphanFlags{clusters: chosen}).print(cmd, hub, output)
+			return (&orphanFlags{clusters: chosen, names: args[1:]}).print(cmd, hub, computed)
 		case "failovers":
-			return getFailovers(cmd, hub, output)
+			return getFailovers(cmd, hub, computed, args[1:])
 		}
 		places, err := where.Places(cmd.Context(), hub, false)
 		if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -28,7 +27,6 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -97,29 +95,7 @@ func (p *place) answers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return err
-	}
-	err = d.RESTClient().Get().AbsPath(proxy.Path(p.Cluster) + "/version").Do(ctx).Error()
-	if apierrors.IsServiceUnavailable(err) || apierrors.IsForbidden(err) && ClusterErrorDetails(err) != nil {
-		return err
-	}
-	return nil
-}
-
-// ClusterErrorDetails returns the details of an API error from the hub about a Cluster; nil if the error is from the
-// member about its objects.
-func ClusterErrorDetails(err error) *metav1.StatusDetails {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return nil
-	}
-	clusters := clusterv1alpha1.Resource("clusters")
-	if d := status.Status().Details; d != nil && d.Group == clusters.Group && d.Kind == clusters.Resource {
-		return d
-	}
-	return nil
+	return hubcli.Answers(ctx, config, p.Cluster)
 }
 
 // String returns the name of the place in a table.
@@ -412,7 +388,7 @@ func (p *place) lacks(err error) bool {
 	if errors.As(err, &several) {
 		return !slices.ContainsFunc(several.Errors(), func(err error) bool { return !p.lacks(err) })
 	}
-	if about := ClusterErrorDetails(err); about != nil && p.Cluster != "" {
+	if about := hubcli.ClusterErrorDetails(err); about != nil && p.Cluster != "" {
 		return false
 	}
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || errors.As(err, new(*notServedError))

@@ -94,7 +94,11 @@ func FindOrphans(ctx context.Context, hub *rest.Config, clusterNames []string) (
 	var asking sync.WaitGroup
 	for _, cluster := range clusterNames {
 		asking.Go(func() {
-			found, err := FindClusterOrphans(ctx, hub, proxy.Config(hub, cluster), cluster)
+			var found []Orphan
+			err := hubcli.Answers(ctx, hub, cluster)
+			if err == nil {
+				found, err = FindClusterOrphans(ctx, hub, proxy.Config(hub, cluster), cluster)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, found...)
@@ -334,6 +338,8 @@ func eachPage(ctx context.Context, r metadata.ResourceInterface, selector string
 // orphanFlags choose orphans.
 type orphanFlags struct {
 	clusters []string
+	// names restricts what is listed; empty for all.
+	names []string
 }
 
 func (f *orphanFlags) bind(cmd *cobra.Command) {
@@ -399,6 +405,7 @@ func (f *orphanFlags) print(cmd *cobra.Command, hub *hubcli.HubFlags, output str
 		return err
 	}
 	all, err := f.find(cmd.Context(), hub, "", "")
+	all = slices.DeleteFunc(all, func(o Orphan) bool { return len(f.names) > 0 && !slices.Contains(f.names, o.Name) })
 	switch {
 	case output != "":
 		return errors.Join(hubcli.WriteAs(cmd.OutOrStdout(), output, map[string]any{"orphans": append([]Orphan{},

@@ -174,7 +174,7 @@ func (b *braking) set(ctx context.Context, t brakeTarget) (changed bool, err err
 		return false, failed(err)
 	}
 	ns, err := client.Namespaces().Get(ctx, b.namespace, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) && membercli.ClusterErrorDetails(err) == nil {
+	if apierrors.IsNotFound(err) && hubcli.ClusterErrorDetails(err) == nil {
 		return false, fmt.Errorf("there is no namespace %q in cluster %q", b.namespace, t.cluster)
 	}
 	if err != nil {

@@ -107,7 +107,7 @@ func TestHistoryNamesTheMissingRight(t *testing.T) {
 	config := &rest.Config{Host: s.URL}
 	var into []history.Release
 	for namespace, where := range map[string]string{
-		"shop": "in namespace shop; a RoleBinding to the ClusterRole argosy:view permits it",
+		"shop": "in namespace shop; a RoleBinding to the ClusterRole view permits it",
 		"":     "in all namespaces; a ClusterRoleBinding to the ClusterRole argosy:view permits it",
 	} {
 		params := url.Values{}

@@ -48,6 +48,26 @@ func (m Move) Destination() string {
 	return strings.Join(out, ", ")
 }
 
+// ClustersUnread is in no plan: the reader of a move may not list clusters, on which the wait depends.
+const ClustersUnread Code = "ClustersUnread"
+
+// Recorded returns the moves of bindings without a plan, which needs the clusters: those under way, and those that
+// ended. What they wait for is not known.
+func Recorded(bindings []workv1alpha2.Binding, now time.Time) []Move {
+	var plan Plan
+	for _, b := range bindings {
+		for _, task := range b.BindingSpec().GracefulEvictionTasks {
+			w := Waiting{Binding: keyOf(b), Resource: b.BindingSpec().Resource, From: task.FromCluster, Evicted: true,
+				Reason: task.Reason, Code: ClustersUnread, Message: "what it waits for depends on clusters, which you may not list"}
+			if task.CreationTimestamp != nil {
+				w.Since = task.CreationTimestamp.Time
+			}
+			plan.Waiting = append(plan.Waiting, w)
+		}
+	}
+	return Moves(bindings, plan, now)
+}
+
 // Moves returns the moves of the bindings of a plan, sorted by workload and cluster.
 func Moves(bindings []workv1alpha2.Binding, plan Plan, now time.Time) []Move {
 	var moves []Move

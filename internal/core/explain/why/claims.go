@@ -35,6 +35,8 @@ type PolicyFacts struct {
 	Unknown map[schema.GroupKind][]schema.GroupVersionKind
 	// Kinds are the kinds that the hub serves; only set if a kind of Unknown exists in no other group.
 	Kinds []validate.NamedKind
+	// Unread are the kinds among them that the user may not list.
+	Unread map[schema.GroupKind]bool
 	// Policies are all propagation policies.
 	Policies []policyv1alpha1.Propagation
 	// Bindings are the bindings of claimed templates; for an override policy, all bindings.
@@ -79,9 +81,10 @@ type PolicyAnswer struct {
 // Selector is one of the policy's, as "Deployment.apps web".
 type Selector struct {
 	Selects string `json:"selects"`
-	// Matches counts the templates. None is why there are none.
+	// Matches counts the templates. None is why there are none. Unread is true if the user may not list them.
 	Matches int    `json:"matches"`
 	None    string `json:"none,omitempty"`
+	Unread  bool   `json:"unread,omitempty"`
 }
 
 // Selected is a template that the policy selects or has claimed.
@@ -362,7 +365,10 @@ func (e *policyExplanation) explainSelectors() {
 				out.Matches++
 			}
 		}
-		if out.Matches == 0 {
+		switch out.Unread = e.Unread[gk]; {
+		case out.Unread:
+			out.None = fmt.Sprintf("unknown: you may not list each %s", gk)
+		case out.Matches == 0:
 			severity, none, next := e.nearest(s)
 			out.None = none
 			e.find(severity, fmt.Sprintf("resourceSelectors[%d], %s, matches nothing: %s", i, out.Selects, none), next)
@@ -619,7 +625,14 @@ func (e *policyExplanation) summary() string {
 	if e.Override != nil {
 		verb, not = "overrides ", "not propagated"
 	}
-	parts = append(parts, verb+text.Count(claimed-e.failing, "template"))
+	switch n := claimed - e.failing; {
+	case len(e.Unread) > 0 && n == 0:
+		parts = append(parts, "not known which templates it "+strings.TrimSpace(verb))
+	case len(e.Unread) > 0:
+		parts = append(parts, verb+"at least "+text.Count(n, "template"))
+	default:
+		parts = append(parts, verb+text.Count(n, "template"))
+	}
 	if e.failing > 0 {
 		parts = append(parts, "not in effect for "+text.Count(e.failing, "template"))
 	}

@@ -20,7 +20,11 @@ func (a PolicyAnswer) Write(out io.Writer) error {
 		has, as, takes = "PROPAGATED", "RULES", "SELECTED"
 	}
 	table(&b, "\nSelectors\n", a.Selectors, []string{"SELECTS", "MATCHED", "WHY NONE"}, func(s Selector) []string {
-		return []string{s.Selects, fmt.Sprint(s.Matches), short(s.None)}
+		matched := fmt.Sprint(s.Matches)
+		if s.Unread {
+			matched = "?"
+		}
+		return []string{s.Selects, matched, short(s.None)}
 	})
 	table(&b, "\nTemplates\n", a.Templates, []string{"TEMPLATE", "SELECTS BY", has, "PLACED", "WHY"},
 		func(s Selected) []string {

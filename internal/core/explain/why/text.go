@@ -40,6 +40,10 @@ func (a Answer) Write(out io.Writer) error {
 		}
 	}
 	writeMissing(&b, a.Missing)
+	if len(a.Clusters) > 0 {
+		writeUnseen(&b, a.Missing, "SCORE and CAPACITY", scoreNeeds)
+		writeUnseen(&b, a.Missing, "OVERRIDES", overridesNeeds)
+	}
 	return writePrintable(out, b.Bytes())
 }
 
@@ -124,15 +128,22 @@ func writeClusters(b *bytes.Buffer, a Answer) {
 		if c.Room != nil {
 			room = fmt.Sprint(*c.Room)
 		}
+		if c.Target {
+			score, room = markUnseen(a.Missing, score, scoreNeeds), markUnseen(a.Missing, room, scoreNeeds)
+		}
 		var policies []string
 		for _, o := range c.Overrides {
 			_, name, _ := strings.Cut(o.Policy, " ")
 			policies = append(policies, name[strings.LastIndex(name, "/")+1:])
 		}
+		overrides := strings.Join(policies, ",")
+		if c.Target {
+			overrides = markUnseen(a.Missing, overrides, overridesNeeds)
+		}
 		if w := c.Work; w != nil {
 			applied, health = yesNo(w.Applied), string(w.Health)
 		}
-		return []string{c.Name, string(c.State), replicas, score, room, strings.Join(policies, ","), applied, health,
+		return []string{c.Name, string(c.State), replicas, score, room, overrides, applied, health,
 			short(c.Why)}
 	})
 	if a.Only != "" && len(a.Clusters) > 0 {

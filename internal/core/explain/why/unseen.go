@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,10 +27,32 @@ func unseenCluster(name string) *clusterv1alpha1.Cluster {
 	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
+// What must be readable for columns of the table of clusters.
+var (
+	scoreNeeds     = []string{"clusters"}
+	overridesNeeds = []string{"clusters", "overridepolicies", "clusteroverridepolicies"}
+)
+
+// markUnseen returns the text of a cell, with a question mark if the user may not read what it needs.
+func markUnseen(missing []roles.Missing, cell string, needs []string) string {
+	if !hidden(missing, needs...) {
+		return cell
+	}
+	return strings.TrimPrefix(cell+",?", ",")
+}
+
 // writeMissing names the rights that the user lacks.
 func writeMissing(b *bytes.Buffer, missing []roles.Missing) {
 	if len(missing) > 0 {
 		fmt.Fprintf(b, "\nNot shown: %s.\n", roles.Sentence(missing))
+	}
+}
+
+// writeUnseen names what columns of the table of clusters lack because of missing rights.
+func writeUnseen(b *bytes.Buffer, missing []roles.Missing, columns string, needs []string) {
+	lacks := slices.DeleteFunc(slices.Clone(needs), func(r string) bool { return !hidden(missing, r) })
+	if len(lacks) > 0 {
+		fmt.Fprintf(b, "  %s: not known (?) without %s.\n", columns, strings.Join(lacks, ", "))
 	}
 }
 

@@ -132,7 +132,7 @@ func TestUserOfANamespaceIsToldNothingFalse(t *testing.T) {
 		var text bytes.Buffer
 		if err := answer.Write(&text); err != nil || !strings.Contains(text.String(), "Not shown: you may not list "+
 			"clusterpropagationpolicies.policy.karmada.io, clusteroverridepolicies.policy.karmada.io, "+
-			"clusters.cluster.karmada.io in all namespaces; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it.") {
+			"clusters.cluster.karmada.io; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it.") {
 			t.Errorf("%s: the missing rights are not named together (%v):\n%s", s.name, err, text.String())
 		}
 	}

@@ -1,10 +1,13 @@
 package roles
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // Missing is a right that a user lacks.
@@ -13,56 +16,118 @@ type Missing struct {
 	Group string `json:"group,omitempty"`
 	// Resource with its subresource, as "resourcebindings/pods".
 	Resource string `json:"resource"`
+	// Path is an address of the hub that is no object; then Group and Resource are empty.
+	Path string `json:"path,omitempty"`
 	// Namespace is empty for all namespaces, and for cluster-scoped objects.
 	Namespace string `json:"namespace,omitempty"`
 	// Role is the role with the fewest rights that has it; empty if none has.
 	Role string `json:"role,omitempty"`
 	// Cluster is the member in which the right is missing; empty for the hub.
 	Cluster string `json:"cluster,omitempty"`
+	// also is true if no request was refused, but the command that failed needs the right, too.
+	also bool
 }
 
 // Lack returns the right as missing, with the role that has it.
 func Lack(verb, group, resource, namespace string) Missing {
-	m := Missing{Verb: verb, Group: group, Resource: resource, Namespace: namespace}
-	i := slices.IndexFunc(Decisions, func(d Decision) bool { return d.Group == group && d.Resource == resource })
-	for _, role := range Names() {
-		if m.Role == "" && i >= 0 && slices.Contains(Verbs(role, Decisions[i]), verb) {
-			m.Role = role
-		}
-	}
-	if i < 0 {
-		m.Role = kubernetesRole(verb, group, resource)
-	}
+	return Missing{Verb: verb, Group: group, Resource: resource, Namespace: namespace}.named()
+}
+
+// LackPath returns the right to get an address of the hub as missing, with the role that has it.
+func LackPath(path string) Missing { return Missing{Verb: "get", Path: path}.named() }
+
+func (m Missing) named() Missing {
+	m.Role = roleFor([]Missing{m})
 	return m
 }
 
-// kubernetes has resources that Kubernetes' role view reads, and edit writes.
-var kubernetes = map[string][]string{
-	"":                  {"configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "serviceaccounts", "services"},
-	"apps":              {"daemonsets", "deployments", "replicasets", "statefulsets"},
-	"autoscaling":       {"horizontalpodautoscalers"},
-	"batch":             {"cronjobs", "jobs"},
-	"networking.k8s.io": {"ingresses", "networkpolicies"},
-	"policy":            {"poddisruptionbudgets"},
-}
+// The roles of Kubernetes, which include ours.
+const view, edit, admin = "view", "edit", "admin"
 
-// onlyRead has resources of the core group that Kubernetes' role view reads, and edit does not write.
-var onlyRead = []string{"events", "limitranges", "namespaces", "pods/log", "resourcequotas"}
+// candidates are the roles that are named, those with fewer rights first. View is for all namespaces: in one namespace,
+// the role view has the same rights on the hub's kinds.
+var candidates = []string{Fleet, View, view, edit, admin, Operator}
 
-// kubernetesRole returns the one of Kubernetes' roles view and edit that has a right; empty if that is not known.
-func kubernetesRole(verb, group, resource string) string {
-	reads := slices.Contains([]string{"get", "list", "watch"}, verb)
-	writes := slices.Contains([]string{"create", "delete", "patch", "update"}, verb)
-	switch {
-	case reads && (slices.Contains(kubernetes[group], resource) || group == "" && slices.Contains(onlyRead, resource)):
-		return "view"
-	case slices.Contains(kubernetes[group], resource) && writes:
-		return "edit"
+// roleFor returns the role with the fewest rights that has all of these; empty if none has.
+func roleFor(all []Missing) string {
+	for _, role := range candidates {
+		if !slices.ContainsFunc(all, func(m Missing) bool { return !m.permittedBy(role) }) {
+			return role
+		}
 	}
 	return ""
 }
 
-// object returns the resource with its group, as "deployments.apps/scale".
+// permittedBy reports whether a binding of a role, in the namespace of the right or in all, gives the right, and may be
+// recommended: writers of all namespaces, or of those of the system, can read the credentials of members.
+func (m Missing) permittedBy(role string) bool {
+	system := m.Namespace == "" || names.Reserved(m.Namespace) || strings.HasPrefix(m.Namespace, "kube-")
+	if system && (role == edit || role == admin) || m.Namespace != "" && role == View {
+		return false
+	}
+	rules := rulesInMembers[role]
+	if m.Cluster == "" {
+		rules = rulesOnHub[role]
+	}
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		if len(r.ResourceNames) > 0 && m.Namespace != names.System && m.Namespace != "" {
+			return false // the hub's own lease
+		}
+		return slices.Contains(r.Verbs, m.Verb) && (m.Path != "" && slices.Contains(r.NonResourceURLs, m.Path) ||
+			slices.Contains(r.APIGroups, m.Group) && slices.Contains(r.Resources, m.Resource))
+	})
+}
+
+// The rules of the candidates, on the hub and in members.
+var rulesOnHub, rulesInMembers = func() (hub, members map[string][]rbacv1.PolicyRule) {
+	hub, members = map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
+	for _, r := range ClusterRoles() {
+		hub[r.Name] = r.Rules
+	}
+	own := map[string]string{view: View, edit: Edit, admin: Admin}
+	for _, k := range kubernetes {
+		for _, role := range []string{view, edit, admin}[k.from:] {
+			members[role] = append(members[role], rbacv1.PolicyRule{Verbs: verbs(k.level), APIGroups: []string{k.group},
+				Resources: strings.Fields(k.resources)})
+			hub[role] = slices.Concat(hub[own[role]], members[role])
+		}
+	}
+	return hub, members
+}()
+
+// kubernetes are the rights of Kubernetes' roles on its own kinds; from is the first role that has them: 0 is view, 1
+// edit, 2 admin. A test compares them with the roles that Kubernetes creates.
+var kubernetes = []struct {
+	from             int
+	level            level
+	group, resources string
+}{
+	{0, reads, "", "configmaps endpoints events limitranges namespaces persistentvolumeclaims pods pods/log " +
+		"replicationcontrollers replicationcontrollers/scale resourcequotas serviceaccounts services"},
+	{0, reads, "apps", "controllerrevisions daemonsets deployments deployments/scale replicasets replicasets/scale " +
+		"statefulsets statefulsets/scale"},
+	{0, reads, "autoscaling", "horizontalpodautoscalers"},
+	{0, reads, "batch", "cronjobs jobs"},
+	{0, reads, "discovery.k8s.io", "endpointslices"},
+	{1, writes, "events.k8s.io", "events"}, {0, reads, "events.k8s.io", "events"},
+	{1, writes, "resource.k8s.io", "resourceclaims resourceclaimtemplates"},
+	{0, reads, "resource.k8s.io", "resourceclaims resourceclaimtemplates"},
+	{0, reads, "networking.k8s.io", "ingresses networkpolicies"},
+	{0, reads, "policy", "poddisruptionbudgets"},
+	{1, writes, "", "configmaps events persistentvolumeclaims pods pods/attach pods/exec pods/portforward pods/proxy " +
+		"replicationcontrollers replicationcontrollers/scale secrets serviceaccounts services services/proxy"},
+	{1, creates, "", "pods/eviction serviceaccounts/token"},
+	{1, writes, "apps", "daemonsets deployments deployments/scale replicasets replicasets/scale statefulsets " +
+		"statefulsets/scale"},
+	{1, writes, "autoscaling", "horizontalpodautoscalers"},
+	{1, writes, "batch", "cronjobs jobs"},
+	{1, writes, "coordination.k8s.io", "leases"},
+	{1, writes, "networking.k8s.io", "ingresses networkpolicies"},
+	{1, writes, "policy", "poddisruptionbudgets"},
+	{2, writes, "rbac.authorization.k8s.io", "rolebindings roles"},
+}
+
+// object returns the resource with its group, as "deployments.apps/scale", or the path.
 func (m Missing) object() string {
 	resource, part, divided := strings.Cut(m.Resource, "/")
 	if m.Group != "" {
@@ -71,66 +136,131 @@ func (m Missing) object() string {
 	if divided {
 		resource += "/" + part
 	}
-	return resource
+	return resource + m.Path
 }
 
-func (m Missing) String() string { return m.sentence(m.object()) }
+func (m Missing) String() string { return "you may not " + m.Verb + " " + m.object() + m.place() }
 
-// sentence returns the sentence about several resources.
-func (m Missing) sentence(objects string) string {
-	where := "in all namespaces"
-	if m.Namespace != "" {
-		where = "in namespace " + m.Namespace
+// place returns the place of the objects, such as " in namespace shop".
+func (m Missing) place() (where string) {
+	switch {
+	case m.Namespace != "":
+		where = " in namespace " + m.Namespace
+	case !m.clusterScoped():
+		where = " in all namespaces"
 	}
 	if m.Cluster != "" {
 		where += " of cluster " + m.Cluster
 	}
-	return fmt.Sprintf("you may not %s %s %s", m.Verb, objects, where)
+	return where
 }
 
-// LackOfPath names the right to get an address of the hub as missing, with the role that has it.
-func LackOfPath(path string) string {
-	text := "you may not get " + path
-	i := slices.IndexFunc(Paths, func(p Path) bool { return p.Path == path })
-	for _, role := range Names() {
-		if i >= 0 && Paths[i].Allows(role) {
-			return text + "; a ClusterRoleBinding to the ClusterRole " + role + " permits it"
-		}
-	}
-	return text
+// inNoNamespace are groups, and resources after a slash, whose objects are in no namespace.
+var inNoNamespace = strings.Fields("/namespaces /nodes /persistentvolumes admissionregistration.k8s.io " +
+	"apiextensions.k8s.io apiregistration.k8s.io certificates.k8s.io node.k8s.io scheduling.k8s.io " +
+	"rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings " +
+	"storage.k8s.io/storageclasses apps.karmada.io apps.kruise.io/resourcedistributions apps.kruise.io/sidecarsets " +
+	"argoproj.io/clusterworkflowtemplates " +
+	"cluster.karmada.io config.karmada.io policy.karmada.io/clusteroverridepolicies " +
+	"policy.karmada.io/clusterpropagationpolicies policy.karmada.io/clustertaintpolicies " +
+	"release.argosy.io/enclosedmanifests release.argosy.io/releaseguards work.karmada.io/clusterresourcebindings")
+
+// clusterScoped reports whether the objects are in no namespace. Only a right to all objects may be about those of all
+// namespaces.
+func (m Missing) clusterScoped() bool {
+	return m.Namespace == "" && (!slices.Contains([]string{"list", "watch", "deletecollection"}, m.Verb) ||
+		slices.Contains(inNoNamespace, m.Group) || slices.Contains(inNoNamespace, m.Group+"/"+m.Resource))
 }
 
-// Sentence names all rights that a user lacks together, and the roles that have them; empty for none.
+// Sentence names all rights that a user lacks together, and the roles that have them; empty for none. For an answer
+// that does without them.
 func Sentence(all []Missing) string {
-	var parts []string
-	for len(all) > 0 {
-		first, objects, others := all[0], []string(nil), []Missing(nil)
-		for _, m := range all {
-			if m.Verb == first.Verb && m.Namespace == first.Namespace && m.Role == first.Role &&
-				m.Cluster == first.Cluster {
-				if object := m.object(); !slices.Contains(objects, object) {
-					objects = append(objects, object)
-				}
-			} else {
-				others = append(others, m)
+	rank := func(m Missing) int { return slices.Index(candidates, m.Role) }
+	return sentence(all, func(m Missing) Missing {
+		best := m
+		for _, o := range all {
+			in := m
+			in.Namespace = o.Namespace
+			// A role that is named anyway may suffice. That of operators permits more than to read.
+			if o.Cluster == m.Cluster && m.Role != "" && o.Role != "" && o.Role != Operator && in.permittedBy(o.Role) &&
+				(o.Namespace == m.Namespace && rank(o) > rank(best) || o.Namespace == "" && m.Namespace != "") {
+				best = o
 			}
 		}
-		part, binding, there := first.sentence(strings.Join(objects, ", ")), "a ClusterRoleBinding", ""
-		if first.Namespace != "" {
-			binding = "a RoleBinding"
+		return best
+	})
+}
+
+// Needed is Sentence for a command that fails without these rights: it names a role that has all, or none.
+func Needed(all []Missing) string {
+	return sentence(all, func(m Missing) Missing {
+		m.Role = roleFor(slices.DeleteFunc(slices.Clone(all), func(o Missing) bool {
+			return o.Namespace != m.Namespace || o.Cluster != m.Cluster || o.Resource == intoMembers
+		}))
+		return m
+	})
+}
+
+// sentence names rights with their roles. grantOf returns a right with the role and the namespace of a binding that
+// gives the right.
+func sentence(all []Missing, grantOf func(Missing) Missing) string {
+	var hows, parts []string
+	rights := map[string][]Missing{}
+	for _, m := range all {
+		how := grantOf(m).how()
+		if rights[how] = append(rights[how], m); len(rights[how]) == 1 {
+			hows = append(hows, how)
 		}
-		if first.Cluster != "" {
-			there = " in that cluster"
-		}
-		switch {
-		case first.Role != "":
-			part += "; " + binding + " to the ClusterRole " + first.Role + there + " permits it"
-		case first.Resource == intoMembers:
-			part += "; no role of the hub permits it: grant it cluster by cluster (docs/access.md#access-to-a-cluster)"
-		}
-		parts, all = append(parts, part), others
+	}
+	for _, how := range hows {
+		parts = append(parts, phrases(rights[how]), how)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// how returns how a user gets the right.
+func (m Missing) how() string {
+	binding, there := "ClusterRoleBinding", ""
+	if m.Namespace != "" {
+		binding = "RoleBinding"
+	}
+	if m.Cluster != "" {
+		there = " in that cluster"
+	}
+	switch {
+	case m.Resource == intoMembers:
+		return "no role of the hub permits it: grant it cluster by cluster (docs/access.md#access-to-a-cluster)"
+	case m.Role == "":
+		return "only administrators may by default"
+	}
+	return "a " + binding + " to the ClusterRole " + m.Role + there + " permits it"
+}
+
+// phrases names rights: objects of a verb and a place together.
+func phrases(all []Missing) (text string) {
+	begin := map[bool]string{false: "you may not ", true: "the command also needs to "}
+	for i, m := range all {
+		same := func(o Missing) bool { return o.Verb == m.Verb && o.place() == m.place() && o.also == m.also }
+		if slices.IndexFunc(all, same) < i {
+			continue
+		}
+		var objects []string
+		for _, o := range all {
+			if same(o) && !slices.Contains(objects, o.object()) {
+				objects = append(objects, o.object())
+			}
+		}
+		switch {
+		case text == "":
+			text = begin[m.also]
+		case strings.Contains(text, begin[m.also]):
+			text += ", or "
+		default:
+			text += ", and " + begin[m.also]
+		}
+		text += m.Verb + " " + strings.Join(objects, ", ") + m.place()
+	}
+	return text
 }
 
 // intoMembers is the right to send requests to a member.
@@ -145,32 +275,36 @@ var somewhere = regexp.MustCompile(`cluster "([^"]+)"|on the hub`)
 
 // Denied names together the rights that a user lacks by the error of requests to the hub, and to members through the
 // hub, which names the cluster before the denial. It is empty for other errors, and for those that name rights already.
-func Denied(message string) string {
+// needs are those that the command needs besides; one without a resource is about what was refused.
+func Denied(message string, needs ...Missing) string {
 	if strings.Contains(message, "you may not ") {
 		return ""
 	}
 	var all []Missing
-	var paths []string
+	add := func(m Missing) {
+		if !slices.ContainsFunc(all, func(o Missing) bool { o.also = m.also; return o == m }) {
+			all = append(all, m)
+		}
+	}
 	for _, at := range denial.FindAllStringSubmatchIndex(message, -1) {
 		said := denial.FindStringSubmatch(message[at[0]:at[1]])
-		verb, path, resource, group, namespace := said[1], said[2], said[3], said[4], said[5]
-		if path != "" {
-			paths = append(paths, LackOfPath(path))
-			continue
-		}
-		m := Lack(verb, group, resource, namespace)
-		if places := somewhere.FindAllStringSubmatch(message[:at[0]], -1); len(places) > 0 && !hubOnly(group) {
+		m := Missing{Verb: said[1], Path: said[2], Resource: said[3], Group: said[4], Namespace: said[5]}
+		places := somewhere.FindAllStringSubmatch(message[:at[0]], -1)
+		if len(places) > 0 && !hubOnly(m.Group) && m.Path == "" {
 			m.Cluster = places[len(places)-1][1]
 		}
-		if m.Cluster != "" { // the roles of the hub are not in the member
-			m.Role = kubernetesRole(verb, group, resource)
+		add(m)
+	}
+	for _, m := range slices.Clone(all) {
+		for _, n := range needs {
+			if n.Resource == "" {
+				n.Group, n.Resource, n.Namespace, n.Cluster = m.Group, m.Resource, m.Namespace, m.Cluster
+			}
+			n.also = true
+			add(n)
 		}
-		all = append(all, m)
 	}
-	if len(all) > 0 {
-		paths = append(paths, Sentence(all))
-	}
-	return strings.Join(paths, "; ")
+	return Needed(all)
 }
 
 // hubOnly reports whether members do not serve an API group.

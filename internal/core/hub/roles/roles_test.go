@@ -243,11 +243,67 @@ func TestTheRoleThatMayGetAPathIsNamed(t *testing.T) {
 		"/argosy/room":       "you may not get /argosy/room; a ClusterRoleBinding to the ClusterRole argosy:view permits it",
 		"/readyz/etcd":       "you may not get /readyz/etcd; a ClusterRoleBinding to the ClusterRole argosy:operator permits it",
 		"/readyz/store":      "you may not get /readyz/store; a ClusterRoleBinding to the ClusterRole argosy:operator permits it",
-		"/argosy/encryption": "you may not get /argosy/encryption",
-		"/metrics":           "you may not get /metrics",
+		"/argosy/encryption": "you may not get /argosy/encryption; only administrators may by default",
+		"/metrics":           "you may not get /metrics; only administrators may by default",
 	} {
-		if got := LackOfPath(path); got != want {
+		if got := Sentence([]Missing{LackPath(path)}); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
+	}
+}
+
+// The sentences say of no object in a namespace, and of no other, that it is in none.
+func TestObjectsWithoutNamespaceAreKnown(t *testing.T) {
+	for name, crd := range definitions(t) {
+		resource, group, _ := strings.Cut(name, ".")
+		scoped := crd.Spec.Scope == apiextensionsv1.ClusterScoped
+		if got := Lack("list", group, resource, "").clusterScoped(); got != scoped {
+			t.Errorf("%s is in no namespace: %t", name, got)
+		}
+	}
+}
+
+// A command needs one role that has all of its rights; an answer does without them, and names the smallest of each.
+func TestRightsAreNamedTogether(t *testing.T) {
+	clusters := Lack("list", "cluster.karmada.io", "clusters", "")
+	patch := Lack("patch", "cluster.karmada.io", "clusters", "")
+	bindings := Lack("list", "work.karmada.io", "resourcebindings", "")
+	works := Lack("list", "work.karmada.io", "works", "")
+	lease := Lack("get", "coordination.k8s.io", "leases", "karmada-system")
+	const fleet, view, operator = "; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it",
+		"; a ClusterRoleBinding to the ClusterRole argosy:view permits it",
+		"; a ClusterRoleBinding to the ClusterRole argosy:operator permits it"
+	const listClusters = "you may not list clusters.cluster.karmada.io"
+	for _, c := range []struct {
+		all              []Missing
+		sentence, needed string
+	}{
+		{[]Missing{clusters}, listClusters + fleet, listClusters + fleet},
+		{[]Missing{clusters, bindings}, listClusters + ", or list resourcebindings.work.karmada.io in all namespaces" + view,
+			listClusters + ", or list resourcebindings.work.karmada.io in all namespaces" + view},
+		{[]Missing{clusters, patch}, listClusters + fleet + "; you may not patch clusters.cluster.karmada.io" + operator,
+			listClusters + ", or patch clusters.cluster.karmada.io" + operator},
+		{[]Missing{clusters, works}, listClusters + fleet + "; you may not list works.work.karmada.io in all namespaces; " +
+			"only administrators may by default", listClusters + ", or list works.work.karmada.io in all namespaces; only " +
+			"administrators may by default"},
+		{[]Missing{bindings, lease, LackPath("/argosy/pods")}, "you may not list resourcebindings.work.karmada.io in all " +
+			"namespaces, or get leases.coordination.k8s.io in namespace karmada-system, or get /argosy/pods" + view,
+			"you may not list resourcebindings.work.karmada.io in all namespaces, or get /argosy/pods" + view +
+				"; you may not get leases.coordination.k8s.io in namespace karmada-system; a RoleBinding to the ClusterRole " +
+				"view permits it"},
+	} {
+		if got := Sentence(c.all); got != c.sentence {
+			t.Errorf("Sentence:\n%s\nwant\n%s", got, c.sentence)
+		}
+		if got := Needed(c.all); got != c.needed {
+			t.Errorf("Needed:\n%s\nwant\n%s", got, c.needed)
+		}
+	}
+	const denial = `clusters.cluster.karmada.io "eu" is forbidden: User "dev" cannot get resource "clusters" in API group ` +
+		`"cluster.karmada.io" at the cluster scope`
+	want := "you may not get clusters.cluster.karmada.io, and the command also needs to patch clusters.cluster.karmada.io" +
+		operator
+	if got := Denied(denial, Missing{Verb: "get"}, Missing{Verb: "patch"}); got != want {
+		t.Errorf("Denied:\n%s\nwant\n%s", got, want)
 	}
 }
