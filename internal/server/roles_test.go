@@ -297,6 +297,16 @@ func TestRolesAllowExactlyTheirTable(t *testing.T) {
 				t.Errorf("binding %s in the namespace gives %v", role, err)
 			}
 		}
+		// A role of a member may have the same name: a binding that a policy propagates would give it.
+		for _, kind := range []string{"Role", "ClusterRole"} {
+			_, err := ann.RbacV1().RoleBindings("shop").Create(t.Context(),
+				&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "new-"},
+					Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "nina"}},
+					RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: "only-in-members"}}, metav1.CreateOptions{})
+			if err == nil {
+				t.Errorf("a binding to a %s that the hub does not have is accepted", kind)
+			}
+		}
 		_, err := ann.RbacV1().Roles("shop").Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "works"},
 			Rules: []rbacv1.PolicyRule{{Verbs: []string{"create"}, APIGroups: []string{"work.karmada.io"},
 				Resources: []string{"works", "resourcebindings"}}}}, metav1.CreateOptions{})
