@@ -49,7 +49,8 @@ func TestGetClustersPrintsStableColumns(t *testing.T) {
 				"kube-system"}}},
 		"wide": {printers.PrintOptions{Wide: true, NoHeaders: true},
 			[][]string{{"m1", "v1.36.3", "Push", "True", "90m", "<none>", "shop,", "web", "a,b", "eu", "<none>",
-				"https://m1", "<none>", "v1alpha1"}, {"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule", "kube-system", "<none>",
+				"https://m1", "<none>", "v1alpha1"}, {"m2", "Push", "Unknown", "0s",
+				"cluster.karmada.io/unschedulable:NoSchedule", "kube-system", "<none>",
 				"<none>",
 				"<none>", "<none>", "<none>", "<none>"}}},
 	} {

@@ -69,8 +69,8 @@ func TestFormerPodsThatAPartitionKeepsAreNotBlamedOnTheImage(t *testing.T) {
 	}
 }
 
-// The user sees the brake before the hub has a change for the cluster. When the Work reports it, the finding has the same
-// command.
+// The user sees the brake before the hub has a change for the cluster. When the Work reports it, the finding has
+// the same command.
 func TestABrakeIsFoundFromTheStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		brakes, failed string
