@@ -179,7 +179,7 @@ var doorTests = map[string][]string{
 
 // threatTests are the tests of each row of the threats in docs/security.md.
 var threatTests = map[string][]string{
-	"A user starts a release with the token of a service account, or as another user, and approves it as oneself": {
+	"A user starts a release as a service account or as another user, and then approves it": {
 		"TestAnApprovalIsThatOfAnotherPerson",
 		"TestAnApprovalNeedsAnotherPerson",
 		"TestFourEyesAreTwoPeople",
