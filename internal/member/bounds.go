@@ -50,7 +50,8 @@ const (
 	defaultPause   = time.Minute
 )
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults returns the limits with defaults for zero fields.
+func (l Limits) WithDefaults() Limits {
 	return Limits{Answer: cmp.Or(l.Answer, DefaultAnswerLimit), Memory: cmp.Or(l.Memory, DefaultMemoryLimit),
 		Listing: cmp.Or(l.Listing, defaultListing), Pause: cmp.Or(l.Pause, defaultPause)}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func gaugeWith(l Limits) *gauge {
-	return &gauge{name: "objects", m: &Member{Name: "m1", o: Options{Limits: l.withDefaults(), Clock: clock.RealClock{}}}}
+	return &gauge{name: "objects", m: &Member{Name: "m1", o: Options{Limits: l.WithDefaults(), Clock: clock.RealClock{}}}}
 }
 
 // The reflector does not wait for a list when its connection is replaced.

@@ -102,7 +102,7 @@ func New(o Options) *Members {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	o.Limits = o.Limits.withDefaults()
+	o.Limits = o.Limits.WithDefaults()
 	m := &Members{o: o, members: map[string]*Member{}, lost: map[string]bool{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if o.Handler != nil {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 
 	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
 )
@@ -86,14 +87,36 @@ func (m *Member) Usage(ctx context.Context, namespace, selector string) ([]autos
 	return out, nil
 }
 
+// MetricValue is an item of a MetricValueList. Metric and WindowSeconds are of v1beta2; MetricName, Selector and Window
+// of v1beta1.
+type MetricValue struct {
+	DescribedObject corev1.ObjectReference          `json:"describedObject"`
+	Metric          *customv1beta2.MetricIdentifier `json:"metric,omitempty"`
+	MetricName      string                          `json:"metricName,omitempty"`
+	Selector        *metav1.LabelSelector           `json:"selector,omitempty"`
+	Timestamp       metav1.Time                     `json:"timestamp"`
+	WindowSeconds   *int64                          `json:"windowSeconds,omitempty"`
+	Window          *int64                          `json:"window,omitempty"`
+	Value           resource.Quantity               `json:"value"`
+}
+
+// InVersion moves the fields to those of a version of the API.
+func (v *MetricValue) InVersion(version string) {
+	id := customv1beta2.MetricIdentifier{Name: v.MetricName, Selector: v.Selector}
+	if v.Metric != nil {
+		id = *v.Metric
+	}
+	window := cmp.Or(v.WindowSeconds, v.Window)
+	if version == "v1beta1" {
+		v.Metric, v.MetricName, v.Selector, v.WindowSeconds, v.Window = nil, id.Name, id.Selector, nil, window
+		return
+	}
+	v.Metric, v.MetricName, v.Selector, v.WindowSeconds, v.Window = &id, "", nil, window, nil
+}
+
 // metricValues is a MetricValueList, of any version.
 type metricValues struct {
-	Items []struct {
-		DescribedObject corev1.ObjectReference `json:"describedObject"`
-		Timestamp       metav1.Time            `json:"timestamp"`
-		WindowSeconds   *int64                 `json:"windowSeconds"`
-		Value           resource.Quantity      `json:"value"`
-	} `json:"items"`
+	Items []MetricValue `json:"items"`
 	// An object's metric of the older version may come alone.
 	Value *resource.Quantity `json:"value"`
 }
@@ -108,8 +131,8 @@ func (m *Member) PodMetric(ctx context.Context, namespace, selector string,
 	r := autoscale.Reading{Pods: map[string]autoscale.Value{}}
 	for _, item := range list.Items {
 		window := time.Minute
-		if item.WindowSeconds != nil {
-			window = time.Duration(*item.WindowSeconds) * time.Second
+		if seconds := cmp.Or(item.WindowSeconds, item.Window); seconds != nil {
+			window = time.Duration(*seconds) * time.Second
 		}
 		r.Pods[item.DescribedObject.Name] = autoscale.Value{Milli: autoscale.Milli(item.Value), At: item.Timestamp.Time,
 			Window: window}

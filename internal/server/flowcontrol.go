@@ -22,6 +22,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/console"
+	"github.com/argosy-io/argosy/internal/member/fleetmetrics"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/member/tunnel"
 )
@@ -52,9 +53,11 @@ func priorityLevels() []flowcontrolv1.PriorityLevelConfiguration {
 }
 
 func flowSchemas() []flowcontrolv1.FlowSchema {
-	schema := func(name string, precedence int32, group string, resources flowcontrolv1.ResourcePolicyRule,
+	schema := func(name string, precedence int32, group string, resources []flowcontrolv1.ResourcePolicyRule,
 		paths ...flowcontrolv1.NonResourcePolicyRule) flowcontrolv1.FlowSchema {
-		resources.Verbs, resources.ClusterScope = []string{"*"}, true
+		for i := range resources {
+			resources[i].Verbs, resources[i].ClusterScope = []string{"*"}, true
+		}
 		return flowcontrolv1.FlowSchema{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{wellknown.SpecGenerationAnnotation: "1"}},
 			Spec: flowcontrolv1.FlowSchemaSpec{
@@ -65,17 +68,18 @@ func flowSchemas() []flowcontrolv1.FlowSchema {
 				Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 					Subjects: []flowcontrolv1.Subject{{Kind: rbacv1.GroupKind,
 						Group: &flowcontrolv1.GroupSubject{Name: group}}},
-					ResourceRules:    []flowcontrolv1.ResourcePolicyRule{resources},
+					ResourceRules:    resources,
 					NonResourceRules: paths,
 				}},
 			},
 		}
 	}
 	return []flowcontrolv1.FlowSchema{
-		schema(membersLevel, 600, user.AllAuthenticated, flowcontrolv1.ResourcePolicyRule{
-			APIGroups: []string{clusterv1alpha1.GroupVersion.Group}, Resources: []string{"clusters/proxy"}}),
-		schema(agentsLevel, 700, agentsGroup, flowcontrolv1.ResourcePolicyRule{
-			APIGroups: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}},
+		schema(membersLevel, 600, user.AllAuthenticated, []flowcontrolv1.ResourcePolicyRule{
+			{APIGroups: []string{clusterv1alpha1.GroupVersion.Group}, Resources: []string{"clusters/proxy"}},
+			{APIGroups: fleetmetrics.Groups(), Resources: []string{"*"}, Namespaces: []string{"*"}}}),
+		schema(agentsLevel, 700, agentsGroup, []flowcontrolv1.ResourcePolicyRule{{
+			APIGroups: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}}},
 			flowcontrolv1.NonResourcePolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}),
 	}
 }

@@ -269,7 +269,9 @@ func TestFlowControlOfUsersStaysAsTheyChangedIt(t *testing.T) {
 
 // proxied serves members.
 func proxied(d Deps, next http.Handler) http.Handler {
-	return proxy.Handler(proxy.Options{Hub: reader(d.Config), Grants: acting.Follow(d.Config, d.Done)}, next)
+	hub := reader(d.Config)
+	members := proxy.New(proxy.Options{Hub: hub, Grants: acting.Follow(d.Config, d.Done)})
+	return members.Handler(fleetMetrics(d, hub, members, next))
 }
 
 // joinMember has the hub know a member.

@@ -31,6 +31,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
+	"github.com/argosy-io/argosy/internal/member/fleetmetrics"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/member/tunnel"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
@@ -118,10 +119,11 @@ func AllParts() Parts {
 				return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { apistatus.Write(w, err) })
 			}
 			tunnels := reach(d)
-			return agents.handler(tunnels.Handler(hub, proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity,
-				Requests: d.Settings.Members.ProxyRequests, Tunnels: tunnels},
+			members := proxy.New(proxy.Options{Hub: hub, Grants: of(d), Identity: identity,
+				Requests: d.Settings.Members.ProxyRequests, Tunnels: tunnels})
+			return agents.handler(tunnels.Handler(hub, members.Handler(fleetMetrics(d, hub, members,
 				historyHandler(d, explained(d, room, nodes, troubled, consoleHandler(d, &cache, room, troubled,
-					podRequests(unregistering(admission.KeepNamespace(next)))))))))
+					podRequests(unregistering(admission.KeepNamespace(next))))))))))
 		},
 		Restored: func() (map[string]int, int) {
 			if count := restored.Load(); count != nil {
@@ -211,6 +213,12 @@ func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, ne
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// fleetMetrics answers requests for the metrics of members, and leaves all else to next.
+func fleetMetrics(d Deps, hub proxy.HubReader, members *proxy.Proxy, next http.Handler) http.Handler {
+	return fleetmetrics.Handler(fleetmetrics.Options{Hub: hub, Members: members, Config: d.Config,
+		Authorizer: d.Authorizer, Discovery: d.Discovery, Limits: d.Settings.Members.limits()}, next)
 }
 
 // scheduler returns the settings of the scheduler and of failover.

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -95,6 +96,8 @@ type Deps struct {
 	// Authorizer is the API server's, nil before it is built. Findings are the hub's own problems.
 	Authorizer func() authorizer.Authorizer
 	Findings   func() []upkeep.Finding
+	// Discovery lists what the hub serves, nil before the API server is built.
+	Discovery func() aggregated.ResourceManager
 }
 
 // component is one part of the process. start returns, within ctx, when later components can use it. stop ends it and
@@ -430,6 +433,13 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		}
 		return nil
 	}
+	var lists atomic.Pointer[aggregated.ResourceManager]
+	h.deps.Discovery = func() aggregated.ResourceManager {
+		if m := lists.Load(); m != nil {
+			return *m
+		}
+		return nil
+	}
 	if h.config.runs("console") {
 		// All hubs of one etcd have this key, so that each can read the sessions of the others.
 		key, err := os.ReadFile(h.files.ServiceAccountKey)
@@ -469,6 +479,8 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		DisabledAdmission:   slices.Sorted(maps.Keys(disabledAdmission)),
 		Quotas:              hubQuotas(),
 		Authorized:          h.handler,
+		Reviewer:            func(a authorizer.Authorizer) { reviewer.Store(&a) },
+		Discovery:           func(m aggregated.ResourceManager) { lists.Store(&m) },
 		Outermost:           h.limitAgents,
 		PriorityAndFairness: h.config.KubeAPIServer.PriorityAndFairness,
 		LongRunning:         longRunning,
@@ -487,7 +499,6 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if layer := h.deps.Console; layer != nil {
 		options.Outermost = func(next http.Handler) http.Handler { return layer.Wrap(h.limitAgents(next)) }
 		options.Authenticate = console.Authenticate
-		options.Reviewer = func(a authorizer.Authorizer) { reviewer.Store(&a) }
 	}
 	if h.parts.Admission != nil {
 		options.Admission = h.parts.Admission(h.deps)

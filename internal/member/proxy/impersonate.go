@@ -76,7 +76,7 @@ func subjects(id access.Identity) []string {
 // allowImpersonation adds id to the role with which the hub impersonates users in the member, if it may be missing. The
 // status loop adds the users that roles name. Users that are allowed by a group are known only when they call, and the
 // loop may be behind a role that just changed. After a failure the request continues, and the member decides.
-func (p *proxy) allowImpersonation(ctx context.Context, w *way, allowed access.Allowed, id access.Identity,
+func (p *Proxy) allowImpersonation(ctx context.Context, w *way, allowed access.Allowed, id access.Identity,
 	token string) {
 	now := allowed.String()
 	lacks := func() bool {

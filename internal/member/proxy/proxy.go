@@ -75,8 +75,15 @@ type Options struct {
 // Handler answers GET, POST and all other methods, streams and upgraded connections among them, at
 // Path(cluster) + path of the member's API. It leaves all else to next, and errors of its own are a metav1.Status. It
 // expects the request's info and user in its context, and that they are authorized.
-func Handler(o Options, next http.Handler) http.Handler {
-	p := &proxy{Options: o, ways: map[string]*way{}, lets: map[string]lets{}, places: newPlaces(o.Requests)}
+func Handler(o Options, next http.Handler) http.Handler { return New(o).Handler(next) }
+
+// New returns a proxy without connections.
+func New(o Options) *Proxy {
+	return &Proxy{Options: o, ways: map[string]*way{}, lets: map[string]lets{}, places: newPlaces(o.Requests)}
+}
+
+// Handler is the function Handler, with the connections and limits of p.
+func (p *Proxy) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
 		// Serve exactly the path that was authorized: a path with a namespace, for example, is a different one.
@@ -92,8 +99,8 @@ func Handler(o Options, next http.Handler) http.Handler {
 	})
 }
 
-// proxy caches connections to members.
-type proxy struct {
+// Proxy caches connections to members, and bounds the requests of each user to them.
+type Proxy struct {
 	Options
 	places *places
 
@@ -142,8 +149,75 @@ func newTransports(config *rest.Config) (t transports, err error) {
 	return t, err
 }
 
+// route is how a request of a caller reaches a member.
+type route struct {
+	cluster string
+	id      access.Identity
+	way     *way
+	// token is that of the account which impersonates; empty if the agent adds its own.
+	token string
+	// leave ends the request.
+	leave func()
+}
+
+// route returns how the caller reaches the member of that name. The caller of route calls leave. The error is an API
+// error.
+func (p *Proxy) route(ctx context.Context, caller user.Info, name string) (_ *route, err error) {
+	cluster, err := p.cluster(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	id, allowed, err := p.identify(ctx, cluster, caller)
+	if err != nil {
+		return nil, err
+	}
+	to := &route{cluster: name, id: id, leave: func() {}}
+	if !id.Hub { // administrators are not limited, as in API Priority and Fairness
+		if to.leave, err = p.places.take(caller.GetName(), name); err != nil {
+			return nil, err
+		}
+	}
+	if to.way, to.token, err = p.reach(ctx, cluster, id); err != nil {
+		to.leave()
+		return nil, err
+	}
+	if !id.Hub && to.way.hub != nil {
+		p.allowImpersonation(ctx, to.way, allowed, id, to.token)
+	}
+	return to, nil
+}
+
+// at returns the address of a path of the member's API, with its query.
+func (r *route) at(path *url.URL) *url.URL {
+	target := *r.way.base
+	target.Path = strings.TrimSuffix(r.way.base.Path, "/") + path.Path
+	target.RawPath = strings.TrimSuffix(r.way.base.EscapedPath(), "/") + path.RawPath
+	target.RawQuery = path.RawQuery
+	return &target
+}
+
+// transports are those for the identity of the request.
+func (r *route) transports() transports {
+	if r.id.Hub {
+		return r.way.own
+	}
+	return r.way.bare
+}
+
+// failure is the API error for a request that failed with err.
+func (r *route) failure(err error) error {
+	if misled := (*misleadingError)(nil); errors.As(err, &misled) {
+		return badGateway("cluster %q %s: %v", r.cluster, r.way.place, misled.error)
+	}
+	if errors.Is(err, errRefused) {
+		return unavailable("cluster %q rejects %s", r.cluster, r.way.credentials(r.id))
+	}
+	return silent("cluster %q is not reachable %s: %.1000v; `argosy why cluster %s` shows since when", r.cluster,
+		r.way.place, err, r.cluster)
+}
+
 // pass answers the request, or explains why it cannot be passed on.
-func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error {
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, name string) error {
 	path, err := remainder(r.URL, name)
 	if err != nil {
 		return err
@@ -152,44 +226,18 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	if !ok || caller.GetName() == "" {
 		return apierrors.NewInternalError(fmt.Errorf("cluster %q: the request has no user", name))
 	}
-	cluster, err := p.cluster(r.Context(), name)
+	to, err := p.route(r.Context(), caller, name)
 	if err != nil {
 		return err
 	}
-	id, allowed, err := p.identify(r.Context(), cluster, caller)
-	if err != nil {
-		return err
-	}
-	if !id.Hub { // administrators are not limited, as in API Priority and Fairness
-		leave, err := p.places.take(caller.GetName(), name)
-		if err != nil {
-			return err
-		}
-		defer leave()
-	}
-	reach, token, err := p.reach(r.Context(), cluster, id)
-	if err != nil {
-		return err
-	}
-	if !id.Hub && reach.hub != nil {
-		p.allowImpersonation(r.Context(), reach, allowed, id, token)
-	}
-	target := *reach.base
-	target.Path = strings.TrimSuffix(reach.base.Path, "/") + path.Path
-	target.RawPath = strings.TrimSuffix(reach.base.EscapedPath(), "/") + path.RawPath
-	target.RawQuery = path.RawQuery
-
+	defer to.leave()
 	protocol, err := upgrade(r)
 	if err != nil {
 		return err
 	}
-	by := reach.bare
-	if id.Hub {
-		by = reach.own
-	}
-	transport := by.plain
+	transport := to.transports().plain
 	if protocol != "" {
-		transport = by.upgrade
+		transport = to.transports().upgrade
 	}
 	(&httputil.ReverseProxy{
 		Transport: final{transport},
@@ -197,24 +245,45 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 		// Hop-by-hop headers are removed before: a caller cannot remove ours by naming them in Connection.
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			// Some servers treat trailers as headers, and nothing checks them.
-			pr.Out.URL, pr.Out.Host, pr.Out.Trailer = &target, "", nil
-			actAs(pr.Out.Header, id, token)
+			pr.Out.URL, pr.Out.Host, pr.Out.Trailer = to.at(path), "", nil
+			actAs(pr.Out.Header, to.id, to.token)
 		},
 		ModifyResponse: func(resp *http.Response) error { return answer(resp, protocol != "") },
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if misled := (*misleadingError)(nil); errors.As(err, &misled) {
-				apistatus.Write(w, badGateway("cluster %q %s: %v", name, reach.place, misled.error))
-				return
-			}
-			if errors.Is(err, errRefused) {
-				apistatus.Write(w, unavailable("cluster %q rejects %s", name, reach.credentials(id)))
-				return
-			}
-			apistatus.Write(w, silent("cluster %q is not reachable %s: %.1000v; `argosy why cluster %s` shows since when", name,
-				reach.place, err, name))
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			apistatus.Write(w, to.failure(err))
 		},
 	}).ServeHTTP(w, r)
 	return nil
+}
+
+// Get sends a GET for JSON to a member as the caller, who must be authorized for get of clusters/proxy, and calls read
+// with the response of the member, which may have any status. The error is that of read, or an API error.
+func (p *Proxy) Get(ctx context.Context, caller user.Info, cluster string, path *url.URL,
+	read func(*http.Response) error) error {
+	to, err := p.route(ctx, caller, cluster)
+	if err != nil {
+		return err
+	}
+	defer to.leave()
+	if climbs(path.Path) {
+		return apierrors.NewBadRequest(fmt.Sprintf("cluster %q: the path %q must not contain . or ..", cluster, path.Path))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.at(path).String(), nil)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	req.URL = to.at(path) // as it is, also if it could be written otherwise
+	req.Header.Set("Accept", "application/json")
+	actAs(req.Header, to.id, to.token)
+	resp, err := final{to.transports().plain}.RoundTrip(req)
+	if err != nil {
+		return to.failure(err)
+	}
+	defer resp.Body.Close()
+	if err := answer(resp, false); err != nil {
+		return to.failure(err)
+	}
+	return read(resp)
 }
 
 // credentials names what the member rejects with status 401, and says what to do.
@@ -301,7 +370,7 @@ func actAs(h http.Header, id access.Identity, token string) {
 }
 
 // cluster returns the Cluster of that name. The error is an API error.
-func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
+func (p *Proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
 	if name == "*" {
 		return nil, apierrors.NewBadRequest(
 			"this hub does not support one request to all clusters: specify a cluster, or use `argosy get -s members`")
@@ -328,7 +397,7 @@ func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Clus
 const roleTimeout = 3 * time.Second
 
 // identify returns the identity of the caller in the cluster, and the users allowed there. The error is an API error.
-func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster,
+func (p *Proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	caller user.Info) (access.Identity, access.Allowed, error) {
 	ctx, cancel := context.WithTimeout(ctx, roleTimeout)
 	defer cancel()
@@ -362,7 +431,7 @@ type lets struct {
 	allowed access.Allowed
 }
 
-func (p *proxy) allowed(cluster *clusterv1alpha1.Cluster, grants access.Grants, state <-chan struct{}) access.Allowed {
+func (p *Proxy) allowed(cluster *clusterv1alpha1.Cluster, grants access.Grants, state <-chan struct{}) access.Allowed {
 	names := cluster.Annotations[wellknown.SystemNamesAnnotation]
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -385,7 +454,7 @@ func explain(err error, cluster, caller string) error {
 
 // reach returns the current connection to the member, and the token for impersonation if id is not the hub. The error
 // is an API error.
-func (p *proxy) reach(ctx context.Context, cluster *clusterv1alpha1.Cluster, id access.Identity) (*way, string, error) {
+func (p *Proxy) reach(ctx context.Context, cluster *clusterv1alpha1.Cluster, id access.Identity) (*way, string, error) {
 	hub, err := p.Hub()
 	if err != nil {
 		return nil, "", unavailable("reach the hub's API: %v", err)
@@ -435,7 +504,7 @@ func secretOf(ctx context.Context, hub client.Reader, cluster, field string,
 }
 
 // tunnel returns the connection to a member over the tunnel of its agent. The error is an API error.
-func (p *proxy) tunnel(cluster *clusterv1alpha1.Cluster) (*way, error) {
+func (p *Proxy) tunnel(cluster *clusterv1alpha1.Cluster) (*way, error) {
 	name := cluster.Name
 	if !p.Tunnels.Connected(name, cluster.UID) {
 		p.Tunnels.EndFormer(cluster)
@@ -464,7 +533,7 @@ func (p *proxy) tunnel(cluster *clusterv1alpha1.Cluster) (*way, error) {
 }
 
 // way returns the known connection, or a new one if the Cluster or its secret changed.
-func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*way, error) {
+func (p *Proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*way, error) {
 	identity, token := member.Fingerprint(cluster, secret), string(secret.Data[member.TokenKey])
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -506,7 +575,7 @@ func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*w
 }
 
 // identity returns the hub's identity, which is read once.
-func (p *proxy) identity(ctx context.Context) (string, error) {
+func (p *Proxy) identity(ctx context.Context) (string, error) {
 	if p.Identity == nil {
 		return "", nil
 	}
@@ -520,7 +589,7 @@ func (p *proxy) identity(ctx context.Context) (string, error) {
 	return self, err
 }
 
-func (p *proxy) forget(name string) {
+func (p *Proxy) forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ways[name].close()
@@ -540,6 +609,11 @@ func (w *way) close() {
 
 func unavailable(format string, args ...any) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf(format, args...))
+}
+
+// Silent reports whether an error of Get means that the member did not respond.
+func Silent(err error) bool {
+	return apierrors.HasStatusCause(err, clusterv1alpha1.ReasonClusterNotReachable)
 }
 
 // silent returns the error for a member that did not respond. Clients recognize it by its cause.

@@ -86,6 +86,7 @@ const (
 	whyApprovals  = "an approval cannot be changed, and deleting one withdraws the verdict of another user. Admission requires the verb approve on the release"
 	whyGuards     = "it decides when every namespace may release, so only administrators may write it"
 	whyQuotas     = "it limits the users of its namespace, so only administrators may write it"
+	whyMetrics    = "each member answers with what the user may read there, which also needs clusters/proxy; it is read-only"
 	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
 )
 
@@ -144,6 +145,8 @@ var Decisions = []Decision{
 		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: tends}, Why: whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
 	{Group: "cluster.karmada.io", Resource: "clusters/proxy",
 		Why: "it gives access to a member: it is granted for each cluster by name"},
+	{Group: "metrics.k8s.io", Resource: "pods", levels: readers, Why: whyMetrics},
+	{Group: "metrics.k8s.io", Resource: "nodes", levels: readers, Why: whyMetrics},
 	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", levels: readers, Why: whyAllTenants},
 	{Group: "config.karmada.io", Resource: "resourceinterpreterwebhookconfigurations",
 		levels: levels{operator: reads}, Why: "the hub sends the templates of all namespaces, including Secrets, to its address"},

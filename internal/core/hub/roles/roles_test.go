@@ -31,6 +31,10 @@ func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinit
 	return all
 }
 
+// beside are served without a definition.
+var beside = []string{"clusters/proxy.cluster.karmada.io", "resourcebindings/pods.work.karmada.io",
+	"pods.metrics.k8s.io", "nodes.metrics.k8s.io"}
+
 // A new kind, or a subresource of one, fails this until somebody has decided who may use it.
 func TestEveryKindOfTheHubIsDecidedForEachRole(t *testing.T) {
 	all, decided := definitions(t), map[string]Decision{}
@@ -43,8 +47,7 @@ func TestEveryKindOfTheHubIsDecidedForEachRole(t *testing.T) {
 		if d.Why == "" {
 			t.Errorf("%s: nothing says why nobody may do more", name)
 		}
-		if all[name] == nil && !slices.Contains([]string{"clusters/proxy.cluster.karmada.io",
-			"resourcebindings/pods.work.karmada.io"}, name) {
+		if all[name] == nil && !slices.Contains(beside, name) {
 			t.Errorf("%s is decided, and the hub does not serve it", name)
 		}
 	}
@@ -127,11 +130,11 @@ func TestNamespaceRolesNestAndWriteNoClusterScopedKind(t *testing.T) {
 			has[verb+" "+resource+"."+group] = true
 			plain, _, _ := strings.Cut(resource, "/")
 			crd := all[plain+"."+group]
-			if crd == nil && resource != "leases" {
+			if crd == nil && resource != "leases" && !slices.Contains(beside, resource+"."+group) {
 				t.Errorf("%s may %s %s.%s, which is none of the hub's", name, verb, resource, group)
 			}
 			write := !slices.Contains(verbs(reads), verb)
-			if write && (name == View || crd.Spec.Scope == apiextensionsv1.ClusterScoped) {
+			if write && (name == View || crd == nil || crd.Spec.Scope == apiextensionsv1.ClusterScoped) {
 				t.Errorf("%s may %s %s.%s", name, verb, resource, group)
 			}
 		})

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -96,6 +97,8 @@ type Options struct {
 	Authorized func(next http.Handler) http.Handler
 	// Discovered are groups that Authorized serves, and discovery lists.
 	Discovered []apidiscoveryv2.APIGroupDiscovery
+	// Discovery, if set, is called once with what lists the groups, for those that Authorized serves at times.
+	Discovery func(aggregated.ResourceManager)
 	// HealthChecks join /livez, /readyz and /healthz. ReadyChecks join /readyz alone.
 	HealthChecks, ReadyChecks []healthz.HealthChecker
 
@@ -258,6 +261,9 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	chain, err := app.CreateServerChain(complete)
 	if err != nil {
 		return nil, fmt.Errorf("build the API server: %w", err)
+	}
+	if o.Discovery != nil {
+		o.Discovery(chain.GenericAPIServer.AggregatedDiscoveryGroupManager)
 	}
 	for _, group := range o.Discovered {
 		for _, version := range group.Versions {
