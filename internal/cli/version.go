@@ -27,9 +27,6 @@ embeds. It does not connect to a hub: "argosy status" and /version of the hub's 
 		Example: "  argosy version\n  argosy version -o json",
 		Args:    hubcli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := hubcli.CheckOutput(output); err != nil {
-				return err
-			}
 			v := versions{Build: version.Get(), KubernetesVersion: version.Kubernetes()}
 			if output != "" {
 				return hubcli.WriteAs(cmd.OutOrStdout(), output, v)
@@ -37,7 +34,7 @@ embeds. It does not connect to a hub: "argosy status" and /version of the hub's 
 			return v.print(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &output, "output format: json or yaml")
 	return cmd
 }
 

@@ -33,9 +33,6 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 		Args:              hubcli.OneObject("deployment web"),
 		ValidArgsFunction: hubcli.OneOfHub(hub),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := hubcli.CheckOutput(output); err != nil {
-				return err
-			}
 			q := why.Query{Cluster: cluster}
 			q.Kind, q.Name = hubcli.ObjectOf(args)
 			config, err := hub.ToRESTConfig()
@@ -78,6 +75,6 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 		},
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "show only this cluster, in full detail")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &output, "output format: json or yaml")
 	return cmd
 }

@@ -9,12 +9,19 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
+
+// OutputFlag adds --output, and has the command reject a value other than json and yaml before it runs.
+func OutputFlag(cmd *cobra.Command, output *string, usage string) {
+	cmd.Flags().StringVarP(output, "output", "o", "", usage)
+	cmd.PreRunE = func(*cobra.Command, []string) error { return CheckOutput(*output) }
+}
 
 // CheckOutput rejects a value of --output other than json and yaml.
 func CheckOutput(output string) error {

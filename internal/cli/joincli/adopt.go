@@ -57,9 +57,6 @@ func (a *adoption) command(hub *hubcli.HubFlags, cmd *cobra.Command, output stri
 	cluster, flags := "", &hubcli.MemberFlags{}
 	cmd.Args, cmd.ValidArgsFunction = hubcli.OneObject("cloneset web"), hubcli.OneOfHub(hub)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := hubcli.CheckOutput(a.output); err != nil {
-			return err
-		}
 		var err error
 		if a.migrator, err = newMigrator(cmd, hub, flags); err != nil {
 			return err
@@ -85,7 +82,7 @@ func (a *adoption) command(hub *hubcli.HubFlags, cmd *cobra.Command, output stri
 		"also adopt what the object refers to by name, such as ConfigMaps and Secrets; the policy propagates it")
 	f.BoolVar(&a.dryRun, "dry-run", false, "show what would change, and write nothing")
 	f.BoolVar(&a.force, "force", false, "adopt even if that restarts, replaces or removes pods")
-	f.StringVarP(&a.output, "output", "o", "", output)
+	hubcli.OutputFlag(cmd, &a.output, output)
 	return cmd
 }
 

@@ -56,7 +56,7 @@ func (f *migrateFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.acknowledge, "acknowledge", nil,
 		"tools that wrote the object and that you stop, comma-separated: "+strings.Join(migrate.Managers(), ", ")+
 			", or a name that plan shows")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &f.output, "output format: json or yaml")
 }
 
 // migrationArgs takes one object, or none with -f.
@@ -197,8 +197,7 @@ func (f *migrateFlags) check() error {
 	case f.soak < 0:
 		return errors.New("--soak: it is negative")
 	}
-	return errors.Join(hubcli.CheckOutput(f.output), migration.CheckClusters(f.clusters),
-		migration.CheckAcknowledged(f.acknowledge))
+	return errors.Join(migration.CheckClusters(f.clusters), migration.CheckAcknowledged(f.acknowledge))
 }
 
 // startMigration connects to the hub, and resolves the workloads.
@@ -303,9 +302,9 @@ With --shadow, the hub only stops writing: "argosy migrate in" continues from th
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "clusters to leave, comma-separated (default: all)")
 	cmd.Flags().BoolVar(&all, "all", false, "take out all workloads that were migrated")
 	cmd.Flags().BoolVar(&shadow, "shadow", false, "only stop writing: the hub keeps its objects")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &f.output, "output format: json or yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(hubcli.CheckOutput(f.output), migration.CheckClusters(f.clusters)); err != nil {
+		if err := migration.CheckClusters(f.clusters); err != nil {
 			return err
 		}
 		m, err := newMigrator(cmd, hub, &hubcli.MemberFlags{})
@@ -372,9 +371,6 @@ clusters: the state is then that of the Works.`,
 		Example: "  argosy migrate status\n  argosy migrate status -n shop -o json",
 		Args:    hubcli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := hubcli.CheckOutput(output); err != nil {
-				return err
-			}
 			m, err := newMigrator(cmd, hub, &hubcli.MemberFlags{})
 			if err != nil {
 				return err
@@ -390,7 +386,7 @@ clusters: the state is then that of the Works.`,
 			return printMigrations(cmd.OutOrStdout(), all)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &output, "output format: json or yaml")
 	return cmd
 }
 

@@ -83,7 +83,7 @@ func (t *top) command(name string, aliases []string, example string) *cobra.Comm
 	cmd.Flags().Bool("use-protocol-buffers", true, "has no effect: scripts for karmadactl use it")
 	_ = cmd.Flags().MarkHidden("use-protocol-buffers") // it fails for unknown flags only
 	cmd.Flags().BoolVar(&t.noHeaders, "no-headers", false, "print no header")
-	cmd.Flags().StringVarP(&t.output, "output", "o", "", "output format: json or yaml (default: a table)")
+	hubcli.OutputFlag(cmd, &t.output, "output format: json or yaml (default: a table)")
 	return cmd
 }
 
@@ -106,9 +106,6 @@ func (t *top) run(ctx context.Context, name string) error {
 		return errors.New("a name and --all-namespaces cannot be used together")
 	case !slices.Contains([]string{"", "cpu", "memory"}, t.sortBy):
 		return fmt.Errorf("--sort-by must be cpu or memory, not %q", t.sortBy)
-	}
-	if err := hubcli.CheckOutput(t.output); err != nil {
-		return err
 	}
 	namespace := ""
 	if t.pods && !t.allNamespaces {

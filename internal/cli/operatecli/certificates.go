@@ -23,9 +23,6 @@ func NewCertificates() *cobra.Command {
 The hub renews its certificates when a third of their lifetime is left, without a restart.`,
 		Args: hubcli.NoArgs,
 	}, func(cmd *cobra.Command, _ []string, config server.Config) error {
-		if err := hubcli.CheckOutput(output); err != nil {
-			return err
-		}
 		now := time.Now()
 		all, err := server.Certificates(config, now)
 		if err != nil {
@@ -51,7 +48,7 @@ The hub renews its certificates when a third of their lifetime is left, without 
 		}
 		return w.Flush()
 	})
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &output, "output format: json or yaml")
 	cmd.AddCommand(newCertificatesRenew(), newCertificatesForgetOld(), newCertificatesCreate(), newCertificatesImport())
 	return cmd
 }

@@ -169,9 +169,6 @@ func newRestoreStatus(hub *hubcli.HubFlags) *cobra.Command {
 		Short: "List what the hub leaves unchanged in its clusters since it was restored",
 		Args:  hubcli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := hubcli.CheckOutput(output); err != nil {
-				return err
-			}
 			c, err := hub.Client()
 			if err != nil {
 				return err
@@ -213,7 +210,7 @@ func newRestoreStatus(hub *hubcli.HubFlags) *cobra.Command {
 			return hubcli.PrintTable(out, table, printers.PrintOptions{})
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &output, "output format: json or yaml")
 	return cmd
 }
 

@@ -36,9 +36,6 @@ func newSecretsStatus(hub *hubcli.HubFlags) *cobra.Command {
 		Short: "Show which keys encrypt secrets at rest, and what is not encrypted yet",
 		Args:  hubcli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := hubcli.CheckOutput(output); err != nil {
-				return err
-			}
 			client, err := hub.Kubernetes()
 			if err != nil {
 				return err
@@ -54,7 +51,7 @@ func newSecretsStatus(hub *hubcli.HubFlags) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &output, "output format: json or yaml")
 	return cmd
 }
 

@@ -39,9 +39,6 @@ With -o, it only shows this, for programs; with --yes too, it also decides.`,
 		Example: strings.ReplaceAll(`  argosy release approve web-x7k2p -n shop
   argosy release approve web-x7k2p -n shop --gate sign --comment "see SHOP-17" --yes`, "approve", verb),
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
-			if err := hubcli.CheckOutput(v.output); err != nil {
-				return err
-			}
 			r.yes = yes
 			return r.decide(ctx, name, v)
 		}),
@@ -50,7 +47,7 @@ With -o, it only shows this, for programs; with --yes too, it also decides.`,
 	flags.StringVar(&v.gate, "gate", "", "gate (default: the only one that waits)")
 	flags.StringVar(&v.comment, "comment", "", "reason, for people: the release and its history keep it")
 	flags.BoolVar(&yes, "yes", false, "do not ask")
-	flags.StringVarP(&v.output, "output", "o", "", "show what is decided as json or yaml; with --yes, also decide")
+	hubcli.OutputFlag(cmd, &v.output, "show what is decided as json or yaml; with --yes, also decide")
 	_ = cmd.RegisterFlagCompletionFunc("gate", gatesOf(hub))
 	return cmd
 }

@@ -40,9 +40,6 @@ func newReleaseStatus(hub *hubcli.HubFlags) *cobra.Command {
 		Example: `  argosy release status web-x7k2p -n shop
   argosy release status web-x7k2p -n shop -o json`,
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
-			if err := hubcli.CheckOutput(output); err != nil {
-				return err
-			}
 			rel, err := r.get(ctx, name)
 			if err != nil {
 				return err
@@ -56,7 +53,7 @@ func newReleaseStatus(hub *hubcli.HubFlags) *cobra.Command {
 			return printRelease(r.out, rel, r.now())
 		}),
 	}, hub)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &output, "output format: json or yaml")
 	return cmd
 }
 

@@ -30,13 +30,10 @@ argosy release history.`,
 		Args:              hubcli.OneObject("cloneset web"),
 		ValidArgsFunction: hubcli.OneOfHub(hub),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := hubcli.CheckOutput(output); err != nil {
-				return err
-			}
 			return rollingRun(hub, func(ctx context.Context, r *rolling) error { return r.history(ctx, output) })(cmd, args)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	hubcli.OutputFlag(cmd, &output, "output format: json or yaml")
 	return cmd
 }
 
