@@ -4,7 +4,10 @@ package scope
 
 import (
 	"context"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,87 +17,43 @@ import (
 
 // Pair is a kind in two scopes, as the interface T that both implement.
 type Pair[T client.Object] struct {
-	namespaced, cluster func() T
-	lists               []func() list[T]
-}
-
-type list[T any] struct {
-	object client.ObjectList
-	items  func() []T
+	// kinds and lists are empty objects, the namespaced one first.
+	kinds [2]T
+	lists [2]client.ObjectList
 }
 
 // Bindings are ResourceBinding and ClusterResourceBinding.
 var Bindings = Pair[workv1alpha2.Binding]{
-	namespaced: func() workv1alpha2.Binding { return &workv1alpha2.ResourceBinding{} },
-	cluster:    func() workv1alpha2.Binding { return &workv1alpha2.ClusterResourceBinding{} },
-	lists: []func() list[workv1alpha2.Binding]{
-		func() list[workv1alpha2.Binding] {
-			l := &workv1alpha2.ResourceBindingList{}
-			return list[workv1alpha2.Binding]{l, func() []workv1alpha2.Binding {
-				return Pointers[workv1alpha2.Binding](l.Items)
-			}}
-		},
-		func() list[workv1alpha2.Binding] {
-			l := &workv1alpha2.ClusterResourceBindingList{}
-			return list[workv1alpha2.Binding]{l, func() []workv1alpha2.Binding {
-				return Pointers[workv1alpha2.Binding](l.Items)
-			}}
-		},
-	},
+	kinds: [2]workv1alpha2.Binding{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}},
+	lists: [2]client.ObjectList{&workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}},
 }
 
 // Propagations are PropagationPolicy and ClusterPropagationPolicy.
 var Propagations = Pair[policyv1alpha1.Propagation]{
-	namespaced: func() policyv1alpha1.Propagation { return &policyv1alpha1.PropagationPolicy{} },
-	cluster:    func() policyv1alpha1.Propagation { return &policyv1alpha1.ClusterPropagationPolicy{} },
-	lists: []func() list[policyv1alpha1.Propagation]{
-		func() list[policyv1alpha1.Propagation] {
-			l := &policyv1alpha1.PropagationPolicyList{}
-			return list[policyv1alpha1.Propagation]{l, func() []policyv1alpha1.Propagation {
-				return Pointers[policyv1alpha1.Propagation](l.Items)
-			}}
-		},
-		func() list[policyv1alpha1.Propagation] {
-			l := &policyv1alpha1.ClusterPropagationPolicyList{}
-			return list[policyv1alpha1.Propagation]{l, func() []policyv1alpha1.Propagation {
-				return Pointers[policyv1alpha1.Propagation](l.Items)
-			}}
-		},
-	},
+	kinds: [2]policyv1alpha1.Propagation{&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}},
+	lists: [2]client.ObjectList{&policyv1alpha1.PropagationPolicyList{}, &policyv1alpha1.ClusterPropagationPolicyList{}},
 }
 
 // Overrides are OverridePolicy and ClusterOverridePolicy.
 var Overrides = Pair[policyv1alpha1.Override]{
-	namespaced: func() policyv1alpha1.Override { return &policyv1alpha1.OverridePolicy{} },
-	cluster:    func() policyv1alpha1.Override { return &policyv1alpha1.ClusterOverridePolicy{} },
-	lists: []func() list[policyv1alpha1.Override]{
-		func() list[policyv1alpha1.Override] {
-			l := &policyv1alpha1.OverridePolicyList{}
-			return list[policyv1alpha1.Override]{l, func() []policyv1alpha1.Override {
-				return Pointers[policyv1alpha1.Override](l.Items)
-			}}
-		},
-		func() list[policyv1alpha1.Override] {
-			l := &policyv1alpha1.ClusterOverridePolicyList{}
-			return list[policyv1alpha1.Override]{l, func() []policyv1alpha1.Override {
-				return Pointers[policyv1alpha1.Override](l.Items)
-			}}
-		},
-	},
+	kinds: [2]policyv1alpha1.Override{&policyv1alpha1.OverridePolicy{}, &policyv1alpha1.ClusterOverridePolicy{}},
+	lists: [2]client.ObjectList{&policyv1alpha1.OverridePolicyList{}, &policyv1alpha1.ClusterOverridePolicyList{}},
 }
 
 // New returns an empty object: namespaced if the namespace is not empty, otherwise cluster-scoped.
 func (p Pair[T]) New(namespace string) T {
 	if namespace == "" {
-		return p.cluster()
+		return p.kinds[1].DeepCopyObject().(T)
 	}
-	obj := p.namespaced()
+	obj := p.kinds[0].DeepCopyObject().(T)
 	obj.SetNamespace(namespace)
 	return obj
 }
 
 // Kinds returns an empty object of each scope, for watches.
-func (p Pair[T]) Kinds() []T { return []T{p.namespaced(), p.cluster()} }
+func (p Pair[T]) Kinds() []T {
+	return []T{p.kinds[0].DeepCopyObject().(T), p.kinds[1].DeepCopyObject().(T)}
+}
 
 // Get reads one object; an empty namespace is the cluster-scoped kind. The error is the reader's.
 func (p Pair[T]) Get(ctx context.Context, r client.Reader, key types.NamespacedName) (T, error) {
@@ -106,19 +65,23 @@ func (p Pair[T]) Get(ctx context.Context, r client.Reader, key types.NamespacedN
 func (p Pair[T]) List(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]T, error) {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
-	lists := p.lists
-	if o.Namespace != "" {
-		lists = lists[:1]
+	all, err := p.appendListed(ctx, r, nil, 0, opts)
+	if err != nil || o.Namespace != "" {
+		return all, err
 	}
-	var all []T
-	for _, newList := range lists {
-		l := newList()
-		if err := r.List(ctx, l.object, opts...); err != nil {
-			return nil, err
-		}
-		all = append(all, l.items()...)
+	return p.appendListed(ctx, r, all, 1, opts)
+}
+
+// appendListed appends the objects of one scope to all: 0 is the namespaced one.
+func (p Pair[T]) appendListed(ctx context.Context, r client.Reader, all []T, scope int,
+	opts []client.ListOption) ([]T, error) {
+	list := p.lists[scope].DeepCopyObject().(client.ObjectList)
+	if err := r.List(ctx, list, opts...); err != nil {
+		return nil, err
 	}
-	return all, nil
+	all = slices.Grow(all, meta.LenList(list))
+	err := meta.EachListItem(list, func(obj runtime.Object) error { all = append(all, obj.(T)); return nil })
+	return all, err
 }
 
 // Over reads the objects that apply to a namespace: its own and the cluster-scoped ones. For cluster-scoped objects, it
@@ -131,18 +94,14 @@ func (p Pair[T]) Over(ctx context.Context, r client.Reader, namespace string, op
 	if err != nil {
 		return nil, err
 	}
-	l := p.lists[1]()
-	if err := r.List(ctx, l.object, opts...); err != nil {
-		return nil, err
-	}
-	return append(all, l.items()...), nil
+	return p.appendListed(ctx, r, all, 1, opts)
 }
 
-// Pointers returns pointers to the items of a list: T is the type of the pointers, or an interface that they implement.
-func Pointers[T, S any](items []S) []T {
-	out := make([]T, len(items))
+// Pointers returns the addresses of the items of a list.
+func Pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
 	for i := range items {
-		out[i] = any(&items[i]).(T)
+		all[i] = &items[i]
 	}
-	return out
+	return all
 }

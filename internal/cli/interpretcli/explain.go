@@ -171,8 +171,8 @@ func explained(ctx context.Context, hub HubClients, name string, errOut io.Write
 	for _, kind := range kinds {
 		all = append(all, explanation{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Hub: asked,
 			Served: served(kind), Operations: tiers.Explain(kind,
-				scope.Pointers[*configv1alpha1.ResourceInterpreterCustomization](customizations.Items),
-				scope.Pointers[*configv1alpha1.ResourceInterpreterWebhookConfiguration](webhooks.Items), known)})
+				scope.Pointers(customizations.Items),
+				scope.Pointers(webhooks.Items), known)})
 	}
 	return all, nil
 }
@@ -283,7 +283,7 @@ func named(name string, customizations []configv1alpha1.ResourceInterpreterCusto
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range append(ours, scope.Pointers[*configv1alpha1.ResourceInterpreterCustomization](customizations)...) {
+	for _, c := range append(ours, scope.Pointers(customizations)...) {
 		all = append(all, schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind))
 	}
 	asked := spelled(name)

@@ -32,7 +32,7 @@ func (o *objects) validateCustomization(ctx context.Context, r request,
 		metav1.ListOptions{}, &all); err != nil {
 		return fmt.Errorf("list resourceinterpretercustomizations: %w", err)
 	}
-	others := scope.Pointers[*configv1alpha1.ResourceInterpreterCustomization](all.Items)
+	others := scope.Pointers(all.Items)
 	errs := validate.Customization(c, others)
 	if c.Annotations[wellknown.LenientAnnotation] == "true" {
 		var warnings []string

@@ -124,7 +124,7 @@ func (p *protection) validateRevision(ctx context.Context, a admission.Attribute
 		Namespace(r.Namespace), metav1.ListOptions{}, &stored); err != nil {
 		return fmt.Errorf("list the ReleaseRevisions of namespace %q: %w", r.Namespace, err)
 	}
-	return protect.Revision(r, scope.Pointers[*releasev1alpha1.ReleaseRevision](stored.Items), bindings)
+	return protect.Revision(r, scope.Pointers(stored.Items), bindings)
 }
 
 func (p *protection) validateDefinition(ctx context.Context, name string, obj runtime.Object) error {

@@ -21,7 +21,7 @@ func (o *objects) validateClusterTaintPolicy(ctx context.Context, r request,
 	}
 	var fleet clusterv1alpha1.ClusterList
 	if list(ctx, o.client.Resource(clusters), metav1.ListOptions{ResourceVersion: "0"}, &fleet) == nil {
-		warn(ctx, validate.ClusterTaintPolicyAdvice(p, scope.Pointers[*clusterv1alpha1.Cluster](fleet.Items)), nil)
+		warn(ctx, validate.ClusterTaintPolicyAdvice(p, scope.Pointers(fleet.Items)), nil)
 	}
 	return nil
 }

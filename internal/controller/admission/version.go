@@ -15,7 +15,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/admission/protect"
 	"github.com/argosy-io/argosy/internal/core/release"
-	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // refuseVersionChange refuses that a user makes a version of a ConfigMap, or changes one that pods read. It reads other
@@ -75,5 +74,9 @@ func bindingsIn(ctx context.Context, c dynamic.Interface, namespace string) ([]w
 		metav1.ListOptions{}, &all); err != nil {
 		return nil, fmt.Errorf("list the bindings of namespace %q: %w", namespace, err)
 	}
-	return scope.Pointers[workv1alpha2.Binding](all.Items), nil
+	bindings := make([]workv1alpha2.Binding, len(all.Items))
+	for i := range all.Items {
+		bindings[i] = &all.Items[i]
+	}
+	return bindings, nil
 }
