@@ -156,7 +156,7 @@ var (
 		list: func(ctx context.Context, r client.Reader) ([]*releasev1alpha1.Release, error) {
 			var list releasev1alpha1.ReleaseList
 			err := r.List(ctx, &list, client.UnsafeDisableDeepCopy)
-			return scope.Pointers[*releasev1alpha1.Release](list.Items), err
+			return scope.Pointers(list.Items), err
 		},
 		facts: func(r *releasev1alpha1.Release) (string, releaseFacts) {
 			facts := releaseFacts{ReleaseSummary: overview.SummaryOfRelease(r)}
@@ -172,7 +172,7 @@ var (
 		list: func(ctx context.Context, r client.Reader) ([]*ocmv1.ManifestWork, error) {
 			var list ocmv1.ManifestWorkList
 			err := r.List(ctx, &list, client.UnsafeDisableDeepCopy)
-			return scope.Pointers[*ocmv1.ManifestWork](list.Items), err
+			return scope.Pointers(list.Items), err
 		},
 		facts: func(mw *ocmv1.ManifestWork) (string, *overview.Item) {
 			item, is := overview.ItemOfManifestWork(mw)

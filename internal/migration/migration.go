@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // API is the hub or a member, with access to objects of any kind.
@@ -136,11 +137,7 @@ func Interpreter(ctx context.Context, hub client.Reader) (interpret.Interpreter,
 	if err := hub.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list customizations: %w", err)
 	}
-	all := make([]*configv1alpha1.ResourceInterpreterCustomization, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
-	}
-	return tiers.Offline(all), nil
+	return tiers.Offline(scope.Pointers(list.Items)), nil
 }
 
 // Workload is an object that runs in several clusters.

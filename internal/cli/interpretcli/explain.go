@@ -170,8 +170,7 @@ func explained(ctx context.Context, hub HubClients, name string, errOut io.Write
 	var all []explanation
 	for _, kind := range kinds {
 		all = append(all, explanation{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Hub: asked,
-			Served: served(kind), Operations: tiers.Explain(kind,
-				scope.Pointers(customizations.Items),
+			Served: served(kind), Operations: tiers.Explain(kind, scope.Pointers(customizations.Items),
 				scope.Pointers(webhooks.Items), known)})
 	}
 	return all, nil

@@ -211,11 +211,7 @@ func (x *exchanges) worksOf(ctx context.Context, owner service.Owner) ([]*workv1
 		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list works of %s: %w", owner, err)
 	}
-	works := make([]*workv1alpha1.Work, len(list.Items))
-	for i := range list.Items {
-		works[i] = &list.Items[i]
-	}
-	return works, nil
+	return scope.Pointers(list.Items), nil
 }
 
 // services returns the existing Works with the exchange's Service, by consumer.

@@ -33,6 +33,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/filter"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // conflictsAnnotation is set on a CloneSet or StatefulSet by tests. The first write of each in-place update, at its
@@ -254,10 +255,7 @@ func (r *reconciler) selectPods(ctx context.Context, namespace string,
 		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	pods := make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		pods[i] = &list.Items[i]
-	}
+	pods := scope.Pointers(list.Items)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods, nil
 }
