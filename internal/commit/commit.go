@@ -103,6 +103,15 @@ func Delete(ctx context.Context, c client.Client, read client.Object) error {
 	return nil
 }
 
+// DeleteEach deletes each object as Delete does, whatever became of the others.
+func DeleteEach[T client.Object](ctx context.Context, c client.Client, objects []T) error {
+	errs := make([]error, len(objects))
+	for i, obj := range objects {
+		errs[i] = Delete(ctx, c, obj)
+	}
+	return errors.Join(errs...)
+}
+
 // DeleteAll deletes objects by their names. It is no error if they do not exist.
 func DeleteAll[T client.Object](ctx context.Context, c client.Client, objects []T) error {
 	for _, obj := range objects {

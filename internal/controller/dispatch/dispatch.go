@@ -495,13 +495,7 @@ func (r *reconciler) letGo(ctx context.Context, b workv1alpha2.Binding) error {
 }
 
 func (r *reconciler) remove(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) error {
-	var errs []error
-	for i := range works {
-		if err := commit.Delete(ctx, r.client, &works[i]); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	err := errors.Join(errs...)
+	err := commit.DeleteEach(ctx, r.client, scope.Pointers(works))
 	r.warn(b, nil, "", workv1alpha2.EventCleanupWorkFailed, err)
 	return err
 }

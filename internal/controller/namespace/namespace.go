@@ -267,11 +267,7 @@ func (r *reconciler) withdraw(ctx context.Context, name string) error {
 	if err := r.live.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
 		return err // it was created again: the cache shows it soon, which triggers this loop
 	}
-	var errs []error
-	for _, work := range sent {
-		errs = append(errs, commit.Delete(ctx, r.client, work))
-	}
-	return errors.Join(errs...)
+	return commit.DeleteEach(ctx, r.client, sent)
 }
 
 // named returns the fields that decide whether a namespace is sent.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -291,11 +293,7 @@ func (r *reconciler) abandoned(ctx context.Context, key types.NamespacedName,
 	if err := r.live.Get(ctx, key, &ocmv1.ManifestWork{}); !commit.Absent(err) {
 		return err // it was recreated, which causes an event soon, or the kind is not served
 	}
-	var failures []error
-	for _, w := range existing {
-		failures = append(failures, commit.Delete(ctx, r.client, w))
-	}
-	return errors.Join(failures...)
+	return commit.DeleteEach(ctx, r.client, slices.Collect(maps.Values(existing)))
 }
 
 // withdraw deletes Works. First it writes on them what to do with their objects.

@@ -279,10 +279,7 @@ func (x *exchanges) write(ctx context.Context, d service.Decision, standing []*w
 	for _, w := range standing {
 		have[client.ObjectKeyFromObject(w)] = w
 	}
-	var errs []error
-	for _, w := range d.Gone {
-		errs = append(errs, commit.Delete(ctx, x.client, w))
-	}
+	errs := []error{commit.DeleteEach(ctx, x.client, d.Gone)}
 	for _, w := range d.Works {
 		errs = append(errs, x.put(ctx, have[client.ObjectKeyFromObject(w)], w))
 	}
