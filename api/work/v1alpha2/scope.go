@@ -1,7 +1,9 @@
 package v1alpha2
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +31,15 @@ func (b *ClusterResourceBinding) BindingStatus() *ResourceBindingStatus { return
 // HasTarget reports whether one of the targets is the cluster.
 func HasTarget(targets []TargetCluster, cluster string) bool {
 	return slices.ContainsFunc(targets, func(t TargetCluster) bool { return t.Name == cluster })
+}
+
+// DescribeTargets returns targets for people: "member1:2, member2:1".
+func DescribeTargets(targets []TargetCluster) string {
+	all := make([]string, len(targets))
+	for i, t := range targets {
+		all[i] = fmt.Sprintf("%s:%d", t.Name, t.Replicas)
+	}
+	return strings.Join(all, ", ")
 }
 
 // ReplicasIn returns the replicas that targets have in a cluster; 0 if it is none of them.

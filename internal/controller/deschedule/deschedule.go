@@ -311,12 +311,9 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, m desche
 	}
 	ctrl.LoggerFrom(ctx).Info("descheduled", "binding", client.ObjectKeyFromObject(b), "left", m.Left, "took", m.Took,
 		"why", why)
-	var result []string
-	for _, t := range m.Clusters {
-		result = append(result, fmt.Sprintf("%s:%d", t.Name, t.Replicas))
-	}
 	r.events.RecordSuccess(workv1alpha2.EventDescheduleBindingSucceed,
-		fmt.Sprintf("Replicas of %s to %s. Result: {%s}", why, deschedule.Listed(m.Took), strings.Join(result, ", ")), b,
+		fmt.Sprintf("Replicas of %s to %s. Result: {%s}", why, deschedule.Listed(m.Took),
+			workv1alpha2.DescribeTargets(m.Clusters)), b,
 		scope.TemplateOf(b))
 	return nil
 }

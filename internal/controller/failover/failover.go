@@ -239,7 +239,7 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 		evicted.WithLabelValues(e.Reason(), "Evicted").Inc()
 		leaving[e.From]++
 		ctrl.LoggerFrom(ctx).Info("evicted", "binding", client.ObjectKeyFromObject(b), "from", e.From, "reason", e.Reason(),
-			"result", placement(e.Placement))
+			"result", workv1alpha2.DescribeTargets(e.Placement))
 		if len(e.Warnings) > 0 {
 			r.warn(b, eventPreserveState, strings.Join(e.Warnings, "; "))
 		}
@@ -280,7 +280,8 @@ func (r *reconciler) write(ctx context.Context, read, want workv1alpha2.Binding,
 
 // describe returns an eviction for people.
 func describe(e *failover.Eviction) string {
-	text := fmt.Sprintf("Evicted from cluster %s: %s. Result: {%s}.", e.From, e.Tasks[0].Message, placement(e.Placement))
+	text := fmt.Sprintf("Evicted from cluster %s: %s. Result: {%s}.", e.From, e.Tasks[0].Message,
+		workv1alpha2.DescribeTargets(e.Placement))
 	switch e.Tasks[0].PurgeMode {
 	case policyv1alpha1.PurgeModeDirectly:
 		return text + " The replacement starts when the old copy is deleted."
@@ -288,15 +289,6 @@ func describe(e *failover.Eviction) string {
 		return text + " The old copy is kept until suppressDeletion of the task is set to false."
 	}
 	return text + " The old copy is kept until the replacement is healthy."
-}
-
-// placement formats spec.clusters for users: "member1:2, member2:1".
-func placement(targets []workv1alpha2.TargetCluster) string {
-	var out []string
-	for _, t := range targets {
-		out = append(out, fmt.Sprintf("%s:%d", t.Name, t.Replicas))
-	}
-	return strings.Join(out, ", ")
 }
 
 // finish ends tasks, in one write per binding.

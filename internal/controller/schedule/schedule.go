@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -298,7 +297,8 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		r.peers.pending.Add(key, b)
 	}
 	if wrote {
-		ctrl.LoggerFrom(ctx).Info("scheduled", "clusters", clusters(b), "reason", reason)
+		ctrl.LoggerFrom(ctx).Info("scheduled", "clusters", workv1alpha2.DescribeTargets(b.BindingSpec().Clusters),
+			"reason", reason)
 	}
 	if failure == nil && moved {
 		r.scheduled(b)
@@ -425,19 +425,11 @@ func (r *reconciler) scheduled(b workv1alpha2.Binding) {
 	if !r.limiter.AllowN(r.Clock.Now(), 1) {
 		return
 	}
-	text := fmt.Sprintf("%s Result: {%s}", workv1alpha2.MessageScheduled, clusters(b))
+	text := fmt.Sprintf("%s Result: {%s}", workv1alpha2.MessageScheduled,
+		workv1alpha2.DescribeTargets(b.BindingSpec().Clusters))
 	if copies := schedule.Copies(b); copies != "" {
 		text += " " + copies
 	}
 	r.events.RecordSuccess(workv1alpha2.EventScheduleBindingSucceed, text, b)
 	r.events.RecordStep(workv1alpha2.EventScheduleBindingSucceed, text, scope.TemplateOf(b))
-}
-
-// clusters returns the placement in words: "member1:2, member2:1".
-func clusters(b workv1alpha2.Binding) string {
-	var out []string
-	for _, t := range b.BindingSpec().Clusters {
-		out = append(out, fmt.Sprintf("%s:%d", t.Name, t.Replicas))
-	}
-	return strings.Join(out, ", ")
 }

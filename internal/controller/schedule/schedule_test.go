@@ -373,11 +373,12 @@ func TestBindingFollowsAutoscalersOfMembers(t *testing.T) {
 			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}
 		w.Make(w.binding)
+		clusters := func() string { return workv1alpha2.DescribeTargets(w.binding.BindingSpec().Clusters) }
 		has := func(want string) {
 			w.t.Helper()
 			w.Eventually("the replicas are "+want, func() string {
 				w.HasObject(w.binding)
-				if got := clusters(w.binding); got != want {
+				if got := clusters(); got != want {
 					return "they are " + got
 				}
 				return ""
@@ -393,8 +394,8 @@ func TestBindingFollowsAutoscalersOfMembers(t *testing.T) {
 		if got := w.written(); len(got) != 1 { // the change itself
 			w.t.Errorf("nobody scales it any more, and that wrote %q", got)
 		}
-		if w.HasObject(w.binding); clusters(w.binding) != "m1:5, m2:1" {
-			w.t.Errorf("nobody scales it any more, and its replicas moved to %s", clusters(w.binding))
+		if w.HasObject(w.binding); clusters() != "m1:5, m2:1" {
+			w.t.Errorf("nobody scales it any more, and its replicas moved to %s", clusters())
 		}
 
 		// One that joins gets some, once.
