@@ -179,9 +179,7 @@ var shutdownTimeout = 10 * time.Second
 // Run runs all loops until ctx ends.
 func Run(ctx context.Context, o Options) error {
 	o.Scheduler.Name = cmp.Or(o.Scheduler.Name, policyv1alpha1.DefaultSchedulerName)
-	if o.Concurrency == 0 {
-		o.Concurrency = defaultConcurrency
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	mgr, err := manager(o)
 	if err != nil {
 		return err

@@ -99,9 +99,7 @@ func New(o Options) *Members {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
 	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	o.Limits = o.Limits.WithDefaults()
 	m := &Members{o: o, members: map[string]*Member{}, lost: map[string]bool{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())

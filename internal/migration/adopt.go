@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -226,11 +227,7 @@ func (m *Migration) rehearseAdoption(ctx context.Context, a *Adopted, o Adoption
 	if err != nil {
 		return nil, err
 	}
-	name := o.Policy
-	if name == "" {
-		name = adopt.PolicyName(template)
-	}
-	policy := adopt.Policy(template, name, a.Cluster)
+	policy := adopt.Policy(template, cmp.Or(o.Policy, adopt.PolicyName(template)), a.Cluster)
 	policy.PropagationSpec().PropagateDeps = o.Dependencies
 	if o.Preserve {
 		policy.PropagationSpec().PreserveResourcesOnDeletion = new(true)

@@ -906,10 +906,7 @@ func (m *Migration) awaitReleased(ctx context.Context, w Workload, clusters []st
 // notReleased returns why an object without a Work still has marks of a hub. The user may not know the identity of this
 // hub; see checkHubs.
 func notReleased(live *unstructured.Unstructured) error {
-	by := live.GetAnnotations()[wellknown.HubAnnotation]
-	if by == "" {
-		by = "unknown"
-	}
+	by := cmp.Or(live.GetAnnotations()[wellknown.HubAnnotation], "unknown")
 	return fmt.Errorf("this hub no longer manages the object, but left the labels and annotations of the hub that wrote it "+
 		"last (%s): end its management in that hub; if no hub manages it, remove them with `kubectl label` and "+
 		"`kubectl annotate`", by)

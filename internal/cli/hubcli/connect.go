@@ -335,11 +335,7 @@ func (m *MemberFlags) Endpoint() (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("--cluster-kubeconfig %s: %w", m.Kubeconfig, err)
 	}
 	e := Endpoint{Config: config}
-	current := raw.CurrentContext
-	if m.Context != "" {
-		current = m.Context
-	}
-	if c := raw.Contexts[current]; c != nil && raw.Clusters[c.Cluster] != nil {
+	if c := raw.Contexts[cmp.Or(m.Context, raw.CurrentContext)]; c != nil && raw.Clusters[c.Cluster] != nil {
 		e.Proxy = raw.Clusters[c.Cluster].ProxyURL
 	}
 	return e, nil

@@ -2,6 +2,7 @@
 package joincli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -388,12 +389,7 @@ func (j *Join) describe(cluster *clusterv1alpha1.Cluster, id string) {
 	spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: j.Namespace, Name: j.Name}
 	spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: j.Namespace, Name: j.Name +
 		"-impersonator"}
-	if j.Provider != "" {
-		spec.Provider = j.Provider
-	}
-	if j.Region != "" {
-		spec.Region = j.Region
-	}
+	spec.Provider, spec.Region = cmp.Or(j.Provider, spec.Provider), cmp.Or(j.Region, spec.Region)
 	if len(j.Zones) > 0 {
 		spec.Zones = j.Zones
 	}

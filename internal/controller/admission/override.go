@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,10 +139,7 @@ func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv
 func (o *objects) divided(policy policyv1alpha1.Override) field.ErrorList {
 	var errs field.ErrorList
 	for i, s := range policy.OverrideSpec().ResourceSelectors {
-		namespace := policy.GetNamespace()
-		if namespace == "" {
-			namespace = s.Namespace
-		}
+		namespace := cmp.Or(policy.GetNamespace(), s.Namespace)
 		for _, p := range o.index.selecting(match.GroupKind(s.APIVersion, s.Kind), namespace, s.Name) {
 			if !p.PropagationSpec().Placement.DividesReplicas() {
 				continue

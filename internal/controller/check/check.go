@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -67,9 +68,7 @@ type reconciler struct {
 
 // Setup registers the controller with the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), http: caller{dial: o.Dial}}
 	if r.http.dial == nil {
 		r.http.dial = guarded(o.Networks)

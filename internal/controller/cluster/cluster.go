@@ -59,9 +59,7 @@ func (o Options) withDefaults() Options {
 	if o.Grants == nil {
 		o.Grants = acting.Fixed(access.Grants{})
 	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.WithTicker(clock.RealClock{}))
 	return o
 }
 

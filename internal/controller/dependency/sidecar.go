@@ -1,6 +1,7 @@
 package dependency
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -59,10 +60,7 @@ func (x *injections) drop(key types.NamespacedName) {
 
 // moved returns the SidecarSets that are affected by a change or deletion of a workload.
 func (x *injections) moved(was, is *unstructured.Unstructured) (keys []types.NamespacedName) {
-	obj := is
-	if obj == nil {
-		obj = was
-	}
+	obj := cmp.Or(is, was)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if len(x.all) == 0 || obj == nil {

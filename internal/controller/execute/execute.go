@@ -159,9 +159,7 @@ func newReconciler(c client.Client, live client.Reader, events commit.Events, o 
 	o.ContentsTimeout = cmp.Or(o.ContentsTimeout, 30*time.Second)
 	o.FirstRetry = cmp.Or(o.FirstRetry, 100*time.Millisecond)
 	o.RestoreCheck = cmp.Or(o.RestoreCheck, 5*time.Second)
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	if o.Deletions == nil {
 		o.Deletions = &Deletions{Bound: DefaultDeletions.Bound}
 	}

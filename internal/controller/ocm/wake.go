@@ -39,9 +39,7 @@ const byManifestWork = "ocm.manifestWork"
 
 // Setup registers the controller with the manager and its watches with the members.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	o.Look = cmp.Or(o.Look, defaultLook)
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byManifestWork,

@@ -4,6 +4,7 @@
 package rebalance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,7 @@ const (
 
 // Setup registers the controller with the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1alpha1.WorkloadRebalancer{}, byWorkload,
 		func(obj client.Object) []string {

@@ -57,10 +57,7 @@ func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
 		WatchesRawSource(source.Func(func(_ context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			x.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
-				obj := is
-				if obj == nil {
-					obj = was
-				}
+				obj := cmp.Or(is, was)
 				if obj.GroupVersionKind().GroupKind() == serviceKind && !sameTemplate(was, is) {
 					q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}})
 				}
@@ -114,10 +111,7 @@ type claim struct{ by, id, namespace, name string }
 
 func claimed(obj metav1.Object) claim {
 	labels, notes := obj.GetLabels(), obj.GetAnnotations()
-	by := labels[policyv1alpha1.ClaimedByLabel]
-	if by == "" {
-		by = labels[workv1alpha2.BindingManagedByLabel]
-	}
+	by := cmp.Or(labels[policyv1alpha1.ClaimedByLabel], labels[workv1alpha2.BindingManagedByLabel])
 	return claim{by, labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel],
 		notes[networkingv1alpha1.MultiClusterServiceNamespaceKey], notes[networkingv1alpha1.MultiClusterServiceNameKey]}
 }

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,9 +94,7 @@ type subject struct {
 
 // Setup registers the controllers and their watches in members.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byOwner, func(obj client.Object) []string {
 		if owner, ok := service.OwnerOf(obj); ok {
 			return []string{owner.String()}

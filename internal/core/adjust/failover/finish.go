@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -132,10 +133,7 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 		healthy++
 	}
 	if healthy == 0 {
-		if silent == "" {
-			silent = "no other cluster has a copy"
-		}
-		return silent
+		return cmp.Or(silent, "no other cluster has a copy")
 	}
 	return ""
 }

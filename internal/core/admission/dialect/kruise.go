@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,9 +32,7 @@ func (r *rewrite) cloneSet() {
 	rolling := child(update, "rollingUpdate")
 	policy, _ := rolling["podUpdatePolicy"].(string)
 	delete(rolling, "podUpdatePolicy")
-	if policy == "" {
-		policy = "ReCreate"
-	}
+	policy = cmp.Or(policy, "ReCreate")
 	if update["type"] == "RollingUpdate" {
 		update["type"] = policy
 		r.rewritten(path+".type", "RollingUpdate", policy)

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -45,23 +46,17 @@ func DefaultPropagation(p policyv1alpha1.Propagation, clusterScoped func(policyv
 		if c.SpreadByField == "" && c.SpreadByLabel == "" {
 			c.SpreadByField = policyv1alpha1.SpreadByFieldCluster
 		}
-		if c.MinGroups == 0 {
-			c.MinGroups = 1
-		}
+		c.MinGroups = cmp.Or(c.MinGroups, 1)
 	}
 	if s := spec.Placement.ReplicaScheduling; s != nil {
-		if s.ReplicaSchedulingType == "" {
-			s.ReplicaSchedulingType = policyv1alpha1.ReplicaSchedulingTypeDivided
-		}
+		s.ReplicaSchedulingType = cmp.Or(s.ReplicaSchedulingType, policyv1alpha1.ReplicaSchedulingTypeDivided)
 		if s.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDivided && s.ReplicaDivisionPreference == "" {
 			s.ReplicaDivisionPreference = policyv1alpha1.ReplicaDivisionPreferenceWeighted
 		}
 	}
 	if f := spec.Failover; f != nil && f.Application != nil {
 		a := f.Application
-		if a.PurgeMode == "" {
-			a.PurgeMode = policyv1alpha1.PurgeModeGracefully
-		}
+		a.PurgeMode = cmp.Or(a.PurgeMode, policyv1alpha1.PurgeModeGracefully)
 		if a.PurgeMode == policyv1alpha1.PurgeModeGracefully && a.GracePeriodSeconds == nil {
 			seconds := defaultGracePeriodSeconds
 			a.GracePeriodSeconds = &seconds

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -23,17 +24,9 @@ const shortestInterval = time.Second
 // DefaultReplicaScheduling sets the defaults that the schema cannot.
 func DefaultReplicaScheduling(p *configv1alpha1.ReplicaSchedulingPolicy) {
 	r := &p.Spec.ReschedulePolicy
-	if r.Enabled == nil {
-		on := true
-		r.Enabled = &on
-	}
-	if r.Interval == nil {
-		r.Interval = &metav1.Duration{Duration: DefaultRescheduleInterval}
-	}
-	if r.MaxMoved == nil {
-		quarter := intstr.FromString(defaultMaxMoved)
-		r.MaxMoved = &quarter
-	}
+	r.Enabled = cmp.Or(r.Enabled, new(true))
+	r.Interval = cmp.Or(r.Interval, &metav1.Duration{Duration: DefaultRescheduleInterval})
+	r.MaxMoved = cmp.Or(r.MaxMoved, new(intstr.FromString(defaultMaxMoved)))
 }
 
 // ReplicaScheduling validates a ReplicaSchedulingPolicy.
