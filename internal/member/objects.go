@@ -180,12 +180,9 @@ func trim(u *unstructured.Unstructured) {
 
 // created reports whether our manager's fields still come from a create or a full update, not from an apply.
 func created(entries []metav1.ManagedFieldsEntry) bool {
-	for _, entry := range entries {
-		if entry.Manager == Manager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
+		return isOurs(entry) && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
+	})
 }
 
 // GetThroughService sends a GET request to a Service of the member, through the member's API server and with the hub's

@@ -77,12 +77,10 @@ func (a *approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 }
 
 func decided(csr *certificatesv1.CertificateSigningRequest) bool {
-	for _, c := range csr.Status.Conditions {
-		if c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied {
-			return true
-		}
-	}
-	return len(csr.Status.Certificate) > 0
+	return len(csr.Status.Certificate) > 0 || slices.ContainsFunc(csr.Status.Conditions,
+		func(c certificatesv1.CertificateSigningRequestCondition) bool {
+			return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
+		})
 }
 
 // judge decides about a request, and binds the token of the requester to its cluster before an approval.

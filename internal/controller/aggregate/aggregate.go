@@ -243,12 +243,10 @@ func (r *reconciler) wait(key types.NamespacedName, was, want *workv1alpha2.Reso
 
 // settled reports whether everything is applied and healthy.
 func settled(s *workv1alpha2.ResourceBindingStatus) bool {
-	for _, item := range s.AggregatedStatus {
-		if !item.Applied || item.Health != workv1alpha1.ResourceHealthy {
-			return false
-		}
-	}
-	return meta.IsStatusConditionTrue(s.Conditions, workv1alpha2.FullyApplied)
+	return meta.IsStatusConditionTrue(s.Conditions, workv1alpha2.FullyApplied) &&
+		!slices.ContainsFunc(s.AggregatedStatus, func(item workv1alpha2.AggregatedStatusItem) bool {
+			return !item.Applied || item.Health != workv1alpha1.ResourceHealthy
+		})
 }
 
 func failures(s *workv1alpha2.ResourceBindingStatus) (n int) {

@@ -308,15 +308,10 @@ func itemOf(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusI
 
 // fullyApplied reports whether exactly the expected clusters have applied the template. It is false without clusters.
 func fullyApplied(items []workv1alpha2.AggregatedStatusItem, expected []string) bool {
-	if len(expected) == 0 || len(items) != len(expected) {
-		return false
-	}
-	for i, item := range items {
-		if item.ClusterName != expected[i] || !item.Applied {
-			return false
-		}
-	}
-	return true
+	return len(expected) > 0 && slices.EqualFunc(items, expected,
+		func(item workv1alpha2.AggregatedStatusItem, cluster string) bool {
+			return item.ClusterName == cluster && item.Applied
+		})
 }
 
 // sameStatus reports whether two statuses are equal as JSON values.

@@ -3,6 +3,7 @@ package override
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -119,17 +120,14 @@ func editAt(doc any, path pointer, depth int, op policyv1alpha1.OverriderOperato
 					return nil, fmt.Errorf("%s: %w", path[:depth+1], err)
 				}
 			}
-			node = append(node, nil)
-			copy(node[at+1:], node[at:])
-			node[at] = value
-			return node, nil
+			return slices.Insert(node, at, value), nil
 		}
 		at, err := index(key, len(node))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path[:depth+1], err)
 		}
 		if last && op == policyv1alpha1.OverriderOpRemove {
-			return append(node[:at], node[at+1:]...), nil
+			return slices.Delete(node, at, at+1), nil
 		}
 		if node[at], err = editAt(node[at], path, depth+1, op, value); err != nil {
 			return nil, err

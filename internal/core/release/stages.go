@@ -59,12 +59,9 @@ func completes(strategy *releasev1alpha1.ReleaseStrategySpec, k int) bool {
 	case to.Weight == nil:
 		return false
 	}
-	for _, later := range strategy.Stages[k+1:] {
-		if later.To != nil && later.To.Weight != nil && SameSelection(later, strategy.Stages[k]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strategy.Stages[k+1:], func(later releasev1alpha1.ReleaseStage) bool {
+		return later.To != nil && later.To.Weight != nil && SameSelection(later, strategy.Stages[k])
+	})
 }
 
 // SameSelection reports whether two stages select the same clusters.

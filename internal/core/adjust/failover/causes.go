@@ -183,11 +183,9 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 func MayLeave(b workv1alpha2.Binding, cluster func(name string) *clusterv1alpha1.Cluster) bool {
 	spec := b.BindingSpec()
 	return InProgress(b) || slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool {
-		if item := itemOf(b, t.Name); item != nil && item.Health == workv1alpha1.ResourceUnhealthy &&
-			spec.Failover != nil && spec.Failover.Application != nil {
-			return true
-		}
-		return evicts(cluster(t.Name))
+		item := itemOf(b, t.Name)
+		return item != nil && item.Health == workv1alpha1.ResourceUnhealthy && spec.Failover != nil &&
+			spec.Failover.Application != nil || evicts(cluster(t.Name))
 	})
 }
 
@@ -258,9 +256,4 @@ func confirmed(b workv1alpha2.Binding) bool {
 	status := b.BindingStatus()
 	return status.SchedulerObservedGeneration == b.GetGeneration() &&
 		meta.IsStatusConditionPresentAndEqual(status.Conditions, workv1alpha2.Scheduled, metav1.ConditionTrue)
-}
-
-func compareWaiting(a, b *Waiting) int {
-	return cmp.Or(strings.Compare(a.Binding.Namespace, b.Binding.Namespace),
-		strings.Compare(a.Binding.Name, b.Binding.Name), strings.Compare(a.From, b.From))
 }

@@ -7,10 +7,12 @@
 package failover
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -264,7 +266,10 @@ func Make(in Input, now time.Time) Plan {
 	for i := range p.bindings {
 		p.look(i)
 	}
-	slices.SortStableFunc(p.plan.Waiting, func(a, b Waiting) int { return compareWaiting(&a, &b) })
+	slices.SortStableFunc(p.plan.Waiting, func(a, b Waiting) int {
+		return cmp.Or(strings.Compare(a.Binding.Namespace, b.Binding.Namespace),
+			strings.Compare(a.Binding.Name, b.Binding.Name), strings.Compare(a.From, b.From))
+	})
 	return p.plan
 }
 
@@ -450,10 +455,8 @@ func (p *planner) snapshot(b workv1alpha2.Binding) schedule.Snapshot {
 
 // settled reports whether the scheduler has nothing to do about b, or has tried what it could.
 func settled(b workv1alpha2.Binding, s schedule.Snapshot) bool {
-	if _, due := schedule.Due(b, s); !due {
-		return true
-	}
-	return failed(b) && b.BindingStatus().SchedulerObservedGeneration == b.GetGeneration()
+	_, due := schedule.Due(b, s)
+	return !due || failed(b) && b.BindingStatus().SchedulerObservedGeneration == b.GetGeneration()
 }
 
 // wait reports that something waits, and plans again when the wait ends.

@@ -3,6 +3,7 @@ package dialect
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,15 +20,9 @@ const OverrideReplicasForce = "force"
 // which is refused where the scheduler divides the replicas.
 func SetsReplicas(obj *unstructured.Unstructured) bool {
 	spec := child(obj.Object, "spec")
-	if child(spec, "overriders")["replicasOverrider"] != nil {
-		return true
-	}
-	for _, rule := range objects(spec, "overrideRules") {
-		if child(rule, "overriders")["replicasOverrider"] != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(append(objects(spec, "overrideRules"), spec), func(rule map[string]any) bool {
+		return child(rule, "overriders")["replicasOverrider"] != nil
+	})
 }
 
 func (r *rewrite) override() {

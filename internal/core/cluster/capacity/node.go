@@ -62,15 +62,8 @@ func (n *node) admits(r *Requirement) bool {
 
 // toleratesTaints reports whether the replica tolerates all taints of the node.
 func (r *Requirement) toleratesTaints(n *node) bool {
-	if n.Unschedulable && !Tolerates(r.tolerations, cordoned) {
-		return false
-	}
-	for _, t := range n.Taints {
-		if !Tolerates(r.tolerations, t) {
-			return false
-		}
-	}
-	return true
+	return (!n.Unschedulable || Tolerates(r.tolerations, cordoned)) &&
+		!slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return !Tolerates(r.tolerations, t) })
 }
 
 // selects reports whether the replica's node selector and affinity match the node.
