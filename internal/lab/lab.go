@@ -50,10 +50,8 @@ func Start(ctx context.Context, o Options) (_ *Lab, err error) {
 			Members: o.Members})
 	})
 	both.Wait()
-	for _, err := range []error{hubErr, fleetErr} {
-		if err != nil {
-			return nil, errors.Join(err, l.Stop())
-		}
+	if err := errors.Join(hubErr, fleetErr); err != nil {
+		return nil, errors.Join(err, l.Stop())
 	}
 	if err := l.Join(ctx); err != nil {
 		return nil, errors.Join(err, l.Stop(), fmt.Errorf("the hub said:\n%s", tail(l.Hub.Log())))

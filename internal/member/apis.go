@@ -83,15 +83,10 @@ func (m *Member) Mapping(ctx context.Context, gvk schema.GroupVersionKind) (Mapp
 		mapping, ok, _ = c.apis.find(gvk)
 	}
 	if !ok {
-		return Mapping{}, fmt.Errorf("cluster %q does not serve %s; install its CustomResourceDefinition or API there: %w",
-			m.Name, kindName(gvk), ErrKindNotServed)
+		return Mapping{}, fmt.Errorf("cluster %q does not serve the kind %s of %s; install its CustomResourceDefinition or API "+
+			"there: %w", m.Name, gvk.Kind, gvk.GroupVersion(), ErrKindNotServed)
 	}
 	return mapping, nil
-}
-
-func kindName(gvk schema.GroupVersionKind) string {
-	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	return fmt.Sprintf("the kind %s of %s", kind, apiVersion)
 }
 
 func (a *apis) find(gvk schema.GroupVersionKind) (mapping Mapping, ok bool, asked time.Time) {

@@ -53,7 +53,9 @@ func (m *Member) Watch(gvr schema.GroupVersionResource) {
 			}
 		}
 	})}
-	store.equal = sameVersion
+	store.equal = func(a, b *unstructured.Unstructured) bool {
+		return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
+	}
 	trimmed := func(u *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 		trim(u)
 		return u, true, nil
@@ -156,10 +158,6 @@ type objects struct {
 	*values[*unstructured.Unstructured]
 	// wanted is the time of the last call of Watch. Member.mu guards it.
 	wanted time.Time
-}
-
-func sameVersion(a, b *unstructured.Unstructured) bool {
-	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
 // trim drops the managed fields, except for two facts: that our fields still come from the creation (see Apply), and

@@ -177,7 +177,9 @@ func (r *Running) spawn() (*process, *os.File, error) {
 	cmd := exec.Command(r.binary, ChildVerb, "--dir", r.Dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{childReport, childLifeline} // ReportFD, LifelineFD
-	cmd.SysProcAttr = dieWithParent()
+	// The kernel kills the child when this process dies, even while the child is stopped. The child has a process group of
+	// its own, so that a Ctrl-C reaches this process alone, which then stops the members.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p := &process{lifeline: lifeline, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {

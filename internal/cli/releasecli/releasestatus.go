@@ -216,11 +216,6 @@ func (r *releases) watch(ctx context.Context, name string, timeout time.Duration
 	return outcome(rel)
 }
 
-// hasEnded reports whether a release has ended and the hub has seen its last change.
-func hasEnded(rel *releasev1alpha1.Release) bool {
-	return rel.Status.Phase.Ended() && rel.Status.ObservedGeneration >= rel.Generation
-}
-
 // outcome returns the error of a release that has ended; nil if it has succeeded.
 func outcome(rel *releasev1alpha1.Release) error {
 	what, _ := release.Waits(rel)
@@ -272,7 +267,7 @@ func (r *releases) followOnce(ctx context.Context, name string, v *releaseView,
 	}
 	show := func(rel *releasev1alpha1.Release) (bool, error) {
 		*last = rel
-		return hasEnded(rel), v.show(rel)
+		return rel.Status.Phase.Ended() && rel.Status.ObservedGeneration >= rel.Generation, v.show(rel)
 	}
 	if ended, err := show(rel); ended || err != nil {
 		return ended, err

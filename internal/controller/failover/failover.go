@@ -26,6 +26,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -106,8 +108,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, r.planOnBindingChange())
 	}
+	updated := func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(plan, r.Gather) }
 	for _, kind := range scope.Propagations.Kinds() {
-		b = b.Watches(kind, r.planOnUpdate(), builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
+		b = b.Watches(kind, handler.Funcs{UpdateFunc: updated},
+			builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
 	}
 	return b.Complete(r)
 }

@@ -99,8 +99,3 @@ func (r *reconciler) planOnBindingChange() handler.EventHandler {
 		},
 	}
 }
-
-// planOnUpdate enqueues the plan when an object is updated.
-func (r *reconciler) planOnUpdate() handler.EventHandler {
-	return handler.Funcs{UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(plan, r.Gather) }}
-}

@@ -206,19 +206,10 @@ func (f *flushed) Write(p []byte) (int, error) {
 // streamConn is a net.Conn without deadlines.
 type streamConn struct{ io.ReadWriteCloser }
 
-// LocalAddr implements net.Conn.
-func (streamConn) LocalAddr() net.Addr { return address }
-
-// RemoteAddr implements net.Conn.
-func (streamConn) RemoteAddr() net.Addr { return address }
-
-// SetDeadline implements net.Conn.
-func (streamConn) SetDeadline(time.Time) error { return nil }
-
-// SetReadDeadline implements net.Conn.
-func (streamConn) SetReadDeadline(time.Time) error { return nil }
-
-// SetWriteDeadline implements net.Conn.
+func (streamConn) LocalAddr() net.Addr              { return address }
+func (streamConn) RemoteAddr() net.Addr             { return address }
+func (streamConn) SetDeadline(time.Time) error      { return nil }
+func (streamConn) SetReadDeadline(time.Time) error  { return nil }
 func (streamConn) SetWriteDeadline(time.Time) error { return nil }
 
 // address is the address of both ends of a stream, and of the listeners.
@@ -245,7 +236,6 @@ func (l *connListener) offer(conn net.Conn) bool {
 	}
 }
 
-// Accept implements net.Listener.
 func (l *connListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-l.conns:
@@ -255,13 +245,11 @@ func (l *connListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener.
 func (l *connListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-// Addr implements net.Listener.
 func (l *connListener) Addr() net.Addr { return address }
 
 // newHandler returns a proxy to the API server of a member, with the credentials of the configuration. It passes the

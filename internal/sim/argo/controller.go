@@ -14,10 +14,10 @@ package argo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // AddToManager adds the controller of Workflows. Their definitions must be served.
@@ -63,11 +64,7 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, client.IgnoreNotFound(err) // the garbage collector takes what it owns
 	}
 	wf := &Workflow{}
-	data, err := json.Marshal(u.Object)
-	if err == nil {
-		err = json.Unmarshal(data, wf)
-	}
-	if err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, wf); err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("read Workflow %s: %w", req, err))
 	}
 	var list corev1.PodList
@@ -75,12 +72,7 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		client.MatchingLabels{workflowLabel: req.Name}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list pods: %w", err)
 	}
-	var pods []*corev1.Pod
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], u) {
-			pods = append(pods, &list.Items[i])
-		}
-	}
+	pods := slices.DeleteFunc(scope.Pointers(list.Items), func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, u) })
 	own, _ := u.Object["spec"].(map[string]any)
 	spec, broken := readSpec(own)
 	now := time.Now()

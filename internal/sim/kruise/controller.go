@@ -233,14 +233,8 @@ func (r *reconciler) pods(ctx context.Context, u *unstructured.Unstructured,
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &labels); err != nil {
 		return nil, err
 	}
-	var pods []*corev1.Pod
 	selected, err := r.selectPods(ctx, u.GetNamespace(), &labels)
-	for _, p := range selected {
-		if metav1.IsControlledBy(p, u) {
-			pods = append(pods, p)
-		}
-	}
-	return pods, err
+	return slices.DeleteFunc(selected, func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, u) }), err
 }
 
 // selectPods returns pods by their labels, sorted by name.

@@ -41,12 +41,6 @@ type creation struct {
 	claims []*corev1.PersistentVolumeClaim
 }
 
-func (s *steps) recheckIn(d time.Duration) {
-	if d > 0 && (s.recheck == 0 || d < s.recheck) {
-		s.recheck = d
-	}
-}
-
 func active(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
@@ -116,8 +110,9 @@ func (o observed) common(minReady int32) steps {
 		if inPlaceDone(p) {
 			s.finish = append(s.finish, p)
 		}
-		wait, _ := availableIn(p, minReady, o.now)
-		s.recheckIn(wait)
+		if wait, _ := availableIn(p, minReady, o.now); wait > 0 && (s.recheck == 0 || wait < s.recheck) {
+			s.recheck = wait
+		}
 	}
 	return s
 }

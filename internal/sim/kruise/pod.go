@@ -36,7 +36,7 @@ func newClaims(templates []corev1.PersistentVolumeClaim, selector *metav1.LabelS
 	for _, template := range templates {
 		claim := template.DeepCopy()
 		claim.TypeMeta = metav1.TypeMeta{}
-		claim.Namespace, claim.Name = pod.Namespace, claimName(template.Name, pod.Name)
+		claim.Namespace, claim.Name = pod.Namespace, template.Name+"-"+pod.Name
 		claim.Status = corev1.PersistentVolumeClaimStatus{}
 		if selector != nil {
 			claim.Labels = labels.Merge(claim.Labels, selector.MatchLabels)

@@ -161,8 +161,6 @@ func (o observed) member(set *StatefulSet, n int64, revision string) creation {
 	return creation{pod, newClaims(set.Spec.VolumeClaimTemplates, set.Spec.Selector, pod)}
 }
 
-func claimName(claim, pod string) string { return claim + "-" + pod }
-
 // ordinalOf reads the ordinal from a pod's name.
 func ordinalOf(set, pod string) (int64, bool) {
 	rest, ok := strings.CutPrefix(pod, set+"-")

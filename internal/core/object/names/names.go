@@ -145,11 +145,7 @@ func WorkOfAutoscaler(federatedHPA, namespace string) string {
 
 // DependedByLabel returns the label key that marks an attached binding as required by the independent one named.
 func DependedByLabel(prefix, bindingNamespace, bindingName string) string {
-	return prefix + hash(bindingKey(bindingNamespace, bindingName))
-}
-
-func bindingKey(namespace, name string) string {
-	return text.Path(namespace, name)
+	return prefix + hash(text.Path(bindingNamespace, bindingName))
 }
 
 // DerivedService returns the name of the Service that clusters get for a ServiceImport.
