@@ -246,7 +246,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, c
 	if err := mgr.Add(&rotation{cluster: o.Cluster, credentials: creds, hub: hub}); err != nil {
 		return err
 	}
-	if err := mgr.Add(runnable(func(ctx context.Context) error { heartbeat.Run(ctx); return nil })); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { heartbeat.Run(ctx); return nil })); err != nil {
 		return err
 	}
 	if o.Tunnel && argosy {
@@ -339,12 +339,6 @@ func (s *standby) Start(ctx context.Context) error {
 		acting)
 	return nil
 }
-
-// runnable is a manager.Runnable.
-type runnable func(context.Context) error
-
-// Start implements manager.Runnable.
-func (f runnable) Start(ctx context.Context) error { return f(ctx) }
 
 // ownEvents is a manager whose controllers record only events of objects in the execution space: an agent may not write
 // events of others, such as templates.

@@ -612,16 +612,10 @@ func (i *Item) newTemplate() *unstructured.Unstructured {
 		}
 		return out
 	}
-	for key := range out.Object {
-		if key != "metadata" && key != "status" {
-			delete(out.Object, key)
-		}
-	}
-	for key, value := range i.joined.Template.DeepCopy().Object {
-		if key != "metadata" {
-			out.Object[key] = value
-		}
-	}
+	maps.DeleteFunc(out.Object, func(key string, _ any) bool { return key != "metadata" && key != "status" })
+	content := i.joined.Template.DeepCopy().Object
+	delete(content, "metadata")
+	maps.Copy(out.Object, content)
 	// Labels and annotations of the hub stay; those of a user who wrote the template do, too.
 	for key, value := range i.joined.Template.GetLabels() {
 		fields.SetLabel(out, key, value)
