@@ -235,7 +235,7 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 		p := unknownPart("clusters", err)
 		p.OK, p.Next = false, "use a kubeconfig that may list clusters"
 		h.Parts = append(h.Parts, p)
-		if c == nil || p.missing == nil {
+		if p.missing == nil {
 			return h
 		}
 		fleet = nil // what else this user may not see is named with it
