@@ -246,7 +246,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, c
 	if err := mgr.Add(&rotation{cluster: o.Cluster, credentials: creds, hub: hub}); err != nil {
 		return err
 	}
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { heartbeat.Run(ctx); return nil })); err != nil {
+	renew := func(ctx context.Context) error { heartbeat.Run(ctx); return nil }
+	if err := mgr.Add(manager.RunnableFunc(renew)); err != nil {
 		return err
 	}
 	if o.Tunnel && argosy {

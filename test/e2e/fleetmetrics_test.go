@@ -30,7 +30,8 @@ func kubectlTop(t *testing.T, user, ns string, args ...string) (out, warnings st
 		c.Impersonate.UserName = user
 		return c
 	}
-	o := &top.TopPodOptions{IOStreams: genericiooptions.IOStreams{Out: &printed, ErrOut: &warned}, UseProtocolBuffers: true}
+	o := &top.TopPodOptions{IOStreams: genericiooptions.IOStreams{Out: &printed, ErrOut: &warned},
+		UseProtocolBuffers: true}
 	cmd := top.NewCmdTopPod(cmdutil.NewFactory(flags), o, o.IOStreams)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
@@ -69,7 +70,8 @@ func TestKubectlTopReadsTheFleet(t *testing.T) {
 		_, _, err := kubectlTop(t, alice, ns, "-l", "app=shop")
 		return err
 	}
-	waitForbidden(t, "the hub refuses who has no role", asAlice, `cannot list resource "pods" in API group "metrics.k8s.io"`)
+	waitForbidden(t, "the hub refuses who has no role", asAlice,
+		`cannot list resource "pods" in API group "metrics.k8s.io"`)
 	binding := `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -79,14 +81,16 @@ roleRef: {kind: %[2]s, name: %[3]s, apiGroup: rbac.authorization.k8s.io}`
 	fleet.Hub.Apply(t, fmt.Sprintf(binding, ns, "ClusterRole", "view"))
 	waitForbidden(t, "her role on the hub shows nothing of members", asAlice, "you may not get clusters/proxy there")
 	letIn(t, ns, "metrics", "[m1]", fmt.Sprintf("[{kind: User, name: %s, apiGroup: rbac.authorization.k8s.io}]", alice))
-	waitForbidden(t, "the member refuses her", asAlice, "clusters m1: you may not list pods.metrics.k8s.io in namespace "+ns)
+	waitForbidden(t, "the member refuses her", asAlice,
+		"clusters m1: you may not list pods.metrics.k8s.io in namespace "+ns)
 	fleet.Members["m1"].Apply(t, fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: metrics, namespace: %[1]s}
 rules: [{apiGroups: [metrics.k8s.io], resources: [pods], verbs: [get, list]}]
 ---`+binding, ns, "Role", "metrics"))
-	topped("she sees the pods of the cluster that lets her", alice, 1, "left out: clusters (2): you may not get clusters/proxy")
+	topped("she sees the pods of the cluster that lets her", alice, 1,
+		"left out: clusters (2): you may not get clusters/proxy")
 	if _, _, err := kubectlTop(t, alice, "default"); !apierrors.IsForbidden(err) {
 		t.Errorf("another namespace gives her %v", err)
 	}

@@ -56,7 +56,8 @@ var (
 	root  = &user.DefaultInfo{Name: "admin", Groups: []string{"system:masters"}}
 )
 
-var apiService = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1",
+var apiService = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{
+	Group: "apiregistration.k8s.io", Version: "v1",
 	Kind: "APIService"}, Plural: "apiservices"}
 
 // fleet is a hub with members.
@@ -231,7 +232,8 @@ func shown(t *testing.T, body string) string {
 
 func TestListsHaveTheItemsOfAllMembersWithTheirCluster(t *testing.T) {
 	f := newFleet(t, member.Limits{}, map[string]map[string]any{
-		"us": {podsPath: pods("web-2", "web-0"), nodesPath: `{"items":[{"metadata":{"name":"n1"},"usage":{"cpu":"1"}}],"kind":"x"}`},
+		"us": {podsPath: pods("web-2", "web-0"),
+			nodesPath: `{"items":[{"metadata":{"name":"n1"},"usage":{"cpu":"1"}}],"kind":"x"}`},
 		"eu": {podsPath: pods("web-0"), nodesPath: `{"metadata":{},"items":null}`},
 		"ap": {podsPath: pods(), nodesPath: `{}`},
 	})
@@ -263,10 +265,11 @@ func TestClustersWithoutAnAnswerAreLeftOutAndNamed(t *testing.T) {
 		// alone is the status if no other cluster answers.
 		alone int
 	}{
-		"hangs":          {change: func(f *fleet) { f.members["us"].hangs = true }, says: "not responding", alone: 503},
-		"is down":        {change: func(f *fleet) { f.members["us"].Down(true) }, says: "not responding", alone: 503},
-		"no metrics API": {says: "metrics.k8s.io: the API is not served: install metrics-server there", answer: 404, alone: 503},
-		"API is down":    {says: "metrics.k8s.io is not available there: status 503", answer: 503, alone: 503},
+		"hangs":   {change: func(f *fleet) { f.members["us"].hangs = true }, says: "not responding", alone: 503},
+		"is down": {change: func(f *fleet) { f.members["us"].Down(true) }, says: "not responding", alone: 503},
+		"no metrics API": {says: "metrics.k8s.io: the API is not served: install metrics-server there",
+			answer: 404, alone: 503},
+		"API is down": {says: "metrics.k8s.io is not available there: status 503", answer: 503, alone: 503},
 		"denies": {says: "you may not list pods.metrics.k8s.io in namespace shop there: grant it in the cluster",
 			answer: 403, alone: 403},
 		"rejects the token": {says: "rejects", answer: 401, alone: 503},
@@ -354,7 +357,8 @@ func TestOneObjectIsFoundInItsCluster(t *testing.T) {
 		"both":  {409, "it is in more than one cluster: eu and us"},
 		"none":  {404, `pods.metrics.k8s.io \"none\" not found`},
 	} {
-		if code, body, said := f.get(alice, podsPath+"/"+name); code != want.code || !strings.Contains(body, want.says) || said != "" {
+		if code, body, said := f.get(alice, podsPath+"/"+name); code != want.code ||
+			!strings.Contains(body, want.says) || said != "" {
 			t.Errorf("%s gives %d %s %s", name, code, body, said)
 		}
 	}
@@ -362,7 +366,8 @@ func TestOneObjectIsFoundInItsCluster(t *testing.T) {
 	if code, body, _ := f.get(alice, podsPath+"/none"); code != 503 {
 		t.Errorf("an object that may be in a silent cluster gives %d %s", code, body)
 	}
-	if code, body, said := f.get(alice, podsPath+"/web-1"); code != 200 || !strings.Contains(said, "clusters eu: not responding") {
+	if code, body, said := f.get(alice, podsPath+"/web-1"); code != 200 ||
+		!strings.Contains(said, "clusters eu: not responding") {
 		t.Errorf("%d %s %s", code, body, said)
 	}
 }
@@ -384,13 +389,16 @@ func TestCustomMetricsOfTheSameObjectAreAdded(t *testing.T) {
 		*b.WindowSeconds != 60 || b.Timestamp.UTC().Hour() != 7 {
 		t.Errorf("%+v", list.Items)
 	}
-	if got := f.members["eu"].requests(); !slices.Contains(got, "alice "+customPath+"v1beta1/"+at+"?metricLabelSelector=a%3Db") {
+	if got := f.members["eu"].requests(); !slices.Contains(got,
+		"alice "+customPath+"v1beta1/"+at+"?metricLabelSelector=a%3Db") {
 		t.Error(got)
 	}
 	_, body, _ = f.get(alice, customPath+"v1beta1/"+at)
 	var first customv1beta1.MetricValueList
-	if err := json.Unmarshal([]byte(body), &first); err != nil || len(first.Items) != 2 || first.Items[1].MetricName != "hits" ||
-		first.Items[1].Value.Value() != 5 || *first.Items[1].WindowSeconds != 60 || first.APIVersion != "custom.metrics.k8s.io/v1beta1" {
+	if err := json.Unmarshal([]byte(body), &first); err != nil || len(first.Items) != 2 ||
+		first.Items[1].MetricName != "hits" ||
+		first.Items[1].Value.Value() != 5 || *first.Items[1].WindowSeconds != 60 ||
+		first.APIVersion != "custom.metrics.k8s.io/v1beta1" {
 		t.Errorf("%v %s", err, body)
 	}
 	if code, body, _ := f.get(alice, customPath+"v1beta2/namespaces/shop/pods/*/other"); code != 404 {
@@ -416,7 +424,8 @@ func TestAnAPIServiceOfTheHubTakesPrecedence(t *testing.T) {
 	if got := listed(f); !slices.Equal(got, fleetmetrics.Groups()) {
 		t.Errorf("discovery lists %v", got)
 	}
-	if code, body, _ := f.get(nora, "/apis/metrics.k8s.io/v1beta1"); code != 200 || !strings.Contains(body, `"kind":"NodeMetrics"`) {
+	if code, body, _ := f.get(nora, "/apis/metrics.k8s.io/v1beta1"); code != 200 ||
+		!strings.Contains(body, `"kind":"NodeMetrics"`) {
 		t.Errorf("%d %s", code, body)
 	}
 	if code, body, _ := f.get(nora, "/apis/custom.metrics.k8s.io"); code != 200 ||
@@ -464,7 +473,8 @@ func TestMemoryOfResponsesIsFreedAfterEachRequest(t *testing.T) {
 			t.Fatalf("%d %.300s %s", code, body, said)
 		}
 	}
-	small := newFleet(t, member.Limits{}, map[string]map[string]any{"eu": {podsPath: pods("web-0")}, "us": {podsPath: pods("web-0")}})
+	small := newFleet(t, member.Limits{}, map[string]map[string]any{
+		"eu": {podsPath: pods("web-0")}, "us": {podsPath: pods("web-0")}})
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {

@@ -186,9 +186,9 @@ type deniedError struct{ text string }
 
 func (e *deniedError) Error() string { return e.text }
 
-// each sends the request to every cluster, to several at once, and calls read with the response of each that answers.
+// requestAll sends the request to every cluster, to several at once, and calls read with the response of each that answers.
 // Where the first path is not found, it tries the next. It returns why clusters are left out, in their order.
-func (a *asking) each(ctx context.Context, at []*url.URL, read func(i int, body *bounded) error) []error {
+func (a *asking) requestAll(ctx context.Context, at []*url.URL, read func(i int, body *bounded) error) []error {
 	why, next, done := make([]error, len(a.clusters)), atomic.Int64{}, make(chan struct{})
 	workers := min(maxMembers, len(a.clusters))
 	for range workers {
@@ -197,7 +197,7 @@ func (a *asking) each(ctx context.Context, at []*url.URL, read func(i int, body 
 			for i := int(next.Add(1)) - 1; i < len(a.clusters); i = int(next.Add(1)) - 1 {
 				why[i] = errAbsent
 				for n := 0; n < len(at) && errors.Is(why[i], errAbsent); n++ {
-					why[i] = a.ask(ctx, a.clusters[i], at[n], func(body *bounded) error { return read(i, body) })
+					why[i] = a.request(ctx, a.clusters[i], at[n], func(body *bounded) error { return read(i, body) })
 				}
 			}
 		}()
@@ -208,8 +208,8 @@ func (a *asking) each(ctx context.Context, at []*url.URL, read func(i int, body 
 	return why
 }
 
-// ask sends the request to one cluster, as the user.
-func (a *asking) ask(ctx context.Context, cluster string, at *url.URL, read func(*bounded) error) error {
+// request sends the request to one cluster, as the user.
+func (a *asking) request(ctx context.Context, cluster string, at *url.URL, read func(*bounded) error) error {
 	rights, asked := a.Authorizer(), a.user
 	asked.Name = cluster
 	if rights == nil {

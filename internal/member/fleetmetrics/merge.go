@@ -142,7 +142,7 @@ func copyItem(dec *json.Decoder, into *bytes.Buffer, kind, cluster string) error
 func (a *asking) usage(ctx context.Context, w http.ResponseWriter, at *url.URL) error {
 	parts, single := make([]bytes.Buffer, len(a.clusters)), a.info.Verb == "get"
 	kind := map[string]string{"pods": "PodMetrics", "nodes": "NodeMetrics"}[a.info.Resource]
-	why := a.each(ctx, []*url.URL{at}, func(i int, body *bounded) error {
+	why := a.requestAll(ctx, []*url.URL{at}, func(i int, body *bounded) error {
 		copyNext := func(dec *json.Decoder) error { return copyItem(dec, &parts[i], kind, a.clusters[i]) }
 		err := error(nil)
 		if single {
@@ -233,7 +233,7 @@ func (a *asking) custom(ctx context.Context, w http.ResponseWriter, at *url.URL)
 		}
 		return nil
 	}
-	why := a.each(ctx, bothVersions(at), read)
+	why := a.requestAll(ctx, bothVersions(at), read)
 	if err := a.outcome(ctx, why, true); err != nil {
 		return err
 	}

@@ -187,8 +187,8 @@ func (p *Proxy) route(ctx context.Context, caller user.Info, name string) (_ *ro
 	return to, nil
 }
 
-// at returns the address of a path of the member's API, with its query.
-func (r *route) at(path *url.URL) *url.URL {
+// address returns the address of a path of the member's API, with its query.
+func (r *route) address(path *url.URL) *url.URL {
 	target := *r.way.base
 	target.Path = strings.TrimSuffix(r.way.base.Path, "/") + path.Path
 	target.RawPath = strings.TrimSuffix(r.way.base.EscapedPath(), "/") + path.RawPath
@@ -245,7 +245,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 		// Hop-by-hop headers are removed before: a caller cannot remove ours by naming them in Connection.
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			// Some servers treat trailers as headers, and nothing checks them.
-			pr.Out.URL, pr.Out.Host, pr.Out.Trailer = to.at(path), "", nil
+			pr.Out.URL, pr.Out.Host, pr.Out.Trailer = to.address(path), "", nil
 			actAs(pr.Out.Header, to.id, to.token)
 		},
 		ModifyResponse: func(resp *http.Response) error { return answer(resp, protocol != "") },
@@ -268,11 +268,11 @@ func (p *Proxy) Get(ctx context.Context, caller user.Info, cluster string, path 
 	if climbs(path.Path) {
 		return apierrors.NewBadRequest(fmt.Sprintf("cluster %q: the path %q must not contain . or ..", cluster, path.Path))
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.at(path).String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.address(path).String(), nil)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	req.URL = to.at(path) // as it is, also if it could be written otherwise
+	req.URL = to.address(path) // as it is, also if it could be written otherwise
 	req.Header.Set("Accept", "application/json")
 	actAs(req.Header, to.id, to.token)
 	resp, err := final{to.transports().plain}.RoundTrip(req)
