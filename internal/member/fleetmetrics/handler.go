@@ -186,7 +186,7 @@ type deniedError struct{ text string }
 
 func (e *deniedError) Error() string { return e.text }
 
-// requestAll sends the request to every cluster, to several at once, and calls read with the response of each that answers.
+// requestAll sends the request to every cluster, to several at once, and calls read with each response that succeeds.
 // Where the first path is not found, it tries the next. It returns why clusters are left out, in their order.
 func (a *asking) requestAll(ctx context.Context, at []*url.URL, read func(i int, body *bounded) error) []error {
 	why, next, done := make([]error, len(a.clusters)), atomic.Int64{}, make(chan struct{})

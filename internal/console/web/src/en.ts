@@ -436,7 +436,7 @@ export const en = {
     limitQuota: "ResourceQuota {quota} of namespace {namespace} limits {resource}",
     memberScales: "{cluster}: {scaler} in the cluster sets its replicas, which are kept, although {other} scales the workload",
     bothScale: "{scaler} and {other} scale it, and undo each other's replicas", scalesNot: "{scaler} does not scale it: {reason}",
-    autoscalerInvalid: "{scaler} is not applied: annotation {key}: {value} is not one of {values}",
+    autoscalerInvalid: "{scaler} is not applied as it is now: annotation {key}: {value} is not one of {values}",
     correctAnnotation: "correct the annotation of {object}",
     unpropagated: "no policy propagates it", deleteOne: "delete one of them", deleteOthers: "delete all but one of them",
     seeWhy: "see {command}", selectBeside: "select it in the policy that selects {object}",

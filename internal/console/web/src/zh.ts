@@ -426,7 +426,7 @@ export const zh: Catalog = {
     limitQuota: "命名空间 {namespace} 的 ResourceQuota {quota} 限制了 {resource}",
     memberScales: "{cluster}：集群中的 {scaler} 设置其副本数并予以保留，尽管 {other} 也在伸缩该工作负载",
     bothScale: "{scaler} 和 {other} 都在伸缩它，并互相覆盖副本数", scalesNot: "{scaler} 不伸缩它：{reason}",
-    autoscalerInvalid: "{scaler} 未被应用：注解 {key}：{value} 不是 {values} 之一",
+    autoscalerInvalid: "{scaler} 的当前内容未被应用：注解 {key}：{value} 不是 {values} 之一",
     correctAnnotation: "更正 {object} 的注解",
     unpropagated: "没有策略分发它", deleteOne: "删除其中一个", deleteOthers: "只保留其中一个，删除其余的",
     seeWhy: "请看 {command}", selectBeside: "在选择 {object} 的策略中选择它",

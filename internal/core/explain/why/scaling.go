@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -46,7 +47,11 @@ func (e *explanation) explainAutoscalers() (by []string) {
 			continue
 		}
 		if err := fleet.CheckAnnotations(a.GetAnnotations()); err != nil {
-			e.find(Attention, "", name+" is not applied: "+err.Error(), "correct the annotation of "+name)
+			e.find(Attention, "", name+" is not applied as it is now: "+err.Error(), "correct the annotation of "+name)
+			recorded := e.Facts.Template.GetAnnotations()[wellknown.ScaledByAnnotation]
+			if slices.Contains(strings.Split(recorded, ", "), name) { // members keep it as it was before
+				by = append(by, name)
+			}
 			continue
 		}
 		by = append(by, name)

@@ -1191,8 +1191,8 @@ var stories = []struct {
 		next:  "select it in the policy that selects Deployment web",
 		given: func(t *testing.T) *hub { return scaledBy(t, autoscaler(t, "web", false, "")) }},
 	{name: "an autoscaler with an invalid annotation", severity: why.Attention,
-		want: `HorizontalPodAutoscaler web is not applied: annotation argosy.io/rollout-scope: "Galaxy" is not one of Fleet, ` +
-			`Cluster`,
+		want: `HorizontalPodAutoscaler web is not applied as it is now: annotation argosy.io/rollout-scope: "Galaxy" is not ` +
+			`one of Fleet, Cluster`,
 		next: "correct the annotation of HorizontalPodAutoscaler web",
 		given: func(t *testing.T) *hub {
 			u := autoscaler(t, "web", true, "")
