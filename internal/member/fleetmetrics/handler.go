@@ -19,7 +19,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
@@ -29,6 +28,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/apistatus"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -164,8 +164,7 @@ func (a *asking) listClusters(ctx context.Context) error {
 	for i := range list.Items {
 		c := &list.Items[i]
 		a.clusters = append(a.clusters, c.Name)
-		a.silent[c.Name] = len(c.Status.Conditions) > 0 &&
-			!meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+		a.silent[c.Name] = membership.KnownNotReady(c)
 	}
 	slices.Sort(a.clusters)
 	return nil
