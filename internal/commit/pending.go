@@ -55,13 +55,16 @@ func (p *PendingWrites[O]) Add(key types.NamespacedName, written O) {
 }
 
 // Get returns the pending writes of the key. The caller must not change them.
-func (p *PendingWrites[O]) Get(key types.NamespacedName) []O {
+func (p *PendingWrites[O]) Get(key types.NamespacedName) []O { return p.Older(key, 0) }
+
+// Older returns the pending writes of the key that are at least as old as age. The caller must not change them.
+func (p *PendingWrites[O]) Older(key types.NamespacedName, age time.Duration) []O {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var objects []O
 	now := p.currentTime()
 	for _, w := range p.writes[key] {
-		if !p.expired(w, now) {
+		if !p.expired(w, now) && now.Sub(w.at) >= age {
 			objects = append(objects, w.object)
 		}
 	}
@@ -73,6 +76,15 @@ func (p *PendingWrites[O]) Seen(key types.NamespacedName, cached client.Object) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.remove(key, func(w pendingWrite[O]) bool { return sameName(w.object, cached) && Shows(cached, w.object) })
+}
+
+// Gone forgets the write of an object that was deleted under the key, also if its last known state is older.
+func (p *PendingWrites[O]) Gone(key types.NamespacedName, deleted client.Object) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remove(key, func(w pendingWrite[O]) bool {
+		return sameName(w.object, deleted) && (w.object.GetUID() == deleted.GetUID() || Shows(deleted, w.object))
+	})
 }
 
 // Forget forgets all writes of a key, for example because its object was deleted.
@@ -120,11 +132,11 @@ func sameName(a, b client.Object) bool {
 	return a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
 }
 
-// Shows reports whether the cache has an object as it was written, or later. It is also true if the cached object is
-// another one of the same name, or if the versions cannot be compared.
+// Shows reports whether the cache has an object as it was written, or later, or a later one of the same name. It is also
+// true if the versions cannot be compared.
 func Shows(cached, written client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
-	return err != nil || order >= 0 || cached.GetUID() != written.GetUID()
+	return err != nil || order >= 0
 }
 
 // Newest returns the pending write of the cached object if the cache does not show it yet, and otherwise cached.

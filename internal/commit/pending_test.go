@@ -26,7 +26,8 @@ func TestPendingWriteReplacesOlderCachedObject(t *testing.T) {
 	}{
 		{versionOf("a", "1", "9"), "10", 2},
 		{versionOf("c", "1", "1"), "1", 2},   // nothing was written
-		{versionOf("b", "2", "3"), "3", 1},   // another object of the same name
+		{versionOf("b", "0", "3"), "20", 2},  // an earlier object of the same name
+		{versionOf("b", "2", "21"), "21", 1}, // a later one
 		{versionOf("a", "1", "x"), "x", 0},   // cannot be compared
 		{versionOf("a", "1", "10"), "10", 0}, // shows the write
 	} {
@@ -43,6 +44,13 @@ func TestPendingWriteReplacesOlderCachedObject(t *testing.T) {
 	if pending.Forget(key); pending.Len() != 0 {
 		t.Error("the write of a deleted object is kept")
 	}
+	pending.Add(key, versionOf("a", "2", "12"))
+	if pending.Gone(key, versionOf("a", "1", "9")); pending.Len() != 1 {
+		t.Error("the deletion of an earlier object forgets the write")
+	}
+	if pending.Gone(key, versionOf("a", "2", "8")); pending.Len() != 0 {
+		t.Error("the write of an object is kept whose deletion is known only by an older state")
+	}
 }
 
 func TestPendingWriteExpires(t *testing.T) {
@@ -51,8 +59,9 @@ func TestPendingWriteExpires(t *testing.T) {
 	old, young := types.NamespacedName{Name: "old"}, types.NamespacedName{Name: "young"}
 	pending.Add(old, versionOf("old", "1", "1"))
 	clock.SetTime(clock.Now().Add(59 * time.Second))
-	if len(pending.Get(old)) != 1 {
-		t.Error("the write expired early")
+	if len(pending.Get(old)) != 1 || len(pending.Older(old, 59*time.Second)) != 1 ||
+		len(pending.Older(old, time.Minute)) != 0 {
+		t.Error("the write expired early, or has another age")
 	}
 	clock.SetTime(clock.Now().Add(time.Second))
 	if len(pending.Get(old)) != 0 {

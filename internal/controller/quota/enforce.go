@@ -21,12 +21,12 @@ import (
 // Enforce returns mgr with a client that refuses writes of bindings which exceed a FederatedResourceQuota. All
 // controllers of the hub write through it, and they run in one process at a time.
 func Enforce(ctx context.Context, mgr ctrl.Manager) (ctrl.Manager, error) {
-	c := &enforcing{Client: mgr.GetClient()}
+	c := &enforcing{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	bindings, err := mgr.GetCache().GetInformer(ctx, &workv1alpha2.ResourceBinding{})
 	if err != nil {
 		return nil, fmt.Errorf("watch bindings: %w", err)
 	}
-	if _, err := bindings.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.seen, DeleteFunc: c.seen,
+	if _, err := bindings.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.seen, DeleteFunc: c.gone,
 		UpdateFunc: func(_, obj any) { c.seen(obj) }}); err != nil {
 		return nil, fmt.Errorf("watch bindings: %w", err)
 	}
@@ -40,10 +40,12 @@ type enforcedManager struct {
 
 func (m enforcedManager) GetClient() client.Client { return m.client }
 
-// enforcing is a client with a cache. Writes by which a binding uses more are made one after the other in each
-// namespace, and count until the cache shows them: two of them cannot use the same rest of a quota.
+// enforcing is a client with a cache. Writes of bindings are made one after the other in each namespace with a quota,
+// and count until the cache shows them: two of them cannot use the same rest of a quota.
 type enforcing struct {
 	client.Client
+	// live bypasses the cache.
+	live client.Reader
 	// growing has a *sync.Mutex by namespace.
 	growing sync.Map
 	// pending are the bindings that were written, by namespace, until the cache shows them: however late that is, a stale
@@ -53,8 +55,15 @@ type enforcing struct {
 
 // seen forgets what the cache shows.
 func (c *enforcing) seen(obj any) {
-	if b, ok := filter.LastState(obj).(*workv1alpha2.ResourceBinding); ok {
+	if b, ok := obj.(*workv1alpha2.ResourceBinding); ok {
 		c.pending.Seen(types.NamespacedName{Namespace: b.Namespace}, b)
+	}
+}
+
+// gone forgets what was deleted.
+func (c *enforcing) gone(obj any) {
+	if b, ok := filter.LastState(obj).(*workv1alpha2.ResourceBinding); ok {
+		c.pending.Gone(types.NamespacedName{Namespace: b.Namespace}, b)
 	}
 }
 
@@ -69,7 +78,7 @@ func (c *enforcing) Update(ctx context.Context, obj client.Object, opts ...clien
 // permitted writes obj unless it is a binding that would exceed a quota.
 func (c *enforcing) permitted(ctx context.Context, obj client.Object, write func() error) error {
 	b, bound := obj.(*workv1alpha2.ResourceBinding)
-	if !bound || len(b.Spec.Clusters) == 0 || b.Spec.ReplicaRequirements == nil && len(b.Spec.Components) == 0 {
+	if !bound {
 		return write()
 	}
 	var quotas policyv1alpha1.FederatedResourceQuotaList
@@ -82,6 +91,27 @@ func (c *enforcing) permitted(ctx context.Context, obj client.Object, write func
 	growing, _ := c.growing.LoadOrStore(b.Namespace, &sync.Mutex{})
 	growing.(*sync.Mutex).Lock()
 	defer growing.(*sync.Mutex).Unlock()
+	err := c.check(ctx, quotas.Items, b)
+	if err != nil && c.forgetAbsent(ctx, b.Namespace) {
+		err = c.check(ctx, quotas.Items, b)
+	}
+	if err != nil {
+		return err
+	}
+	// Record also what uses less: the cache may show it only after the binding has grown again.
+	if err := write(); err != nil || b.DeletionTimestamp != nil {
+		return err // it may be the last write, which removes the finalizer
+	}
+	c.pending.Add(types.NamespacedName{Namespace: b.Namespace}, b.DeepCopy())
+	return nil
+}
+
+// check returns an error if b would exceed a quota.
+func (c *enforcing) check(ctx context.Context, quotas []policyv1alpha1.FederatedResourceQuota,
+	b *workv1alpha2.ResourceBinding) error {
+	if len(propagate.Used(&b.Spec)) == 0 {
+		return nil
+	}
 	all, err := c.bindings(ctx, b.Namespace)
 	if err != nil {
 		return err
@@ -91,17 +121,29 @@ func (c *enforcing) permitted(ctx context.Context, obj client.Object, write func
 		was = &known.Spec
 	}
 	if !propagate.Grows(was, &b.Spec) {
-		return write() // it may be the last one, which removes the finalizer
+		return nil
 	}
 	delete(all, b.Name)
-	if err := quota.Check(quotas.Items, propagate.Sum(all), was, &b.Spec); err != nil {
+	if err := quota.Check(quotas, propagate.Sum(all), was, &b.Spec); err != nil {
 		return quota.Denied(err)
 	}
-	if err := write(); err != nil {
-		return err
-	}
-	c.pending.Add(types.NamespacedName{Namespace: b.Namespace}, b.DeepCopy())
 	return nil
+}
+
+// forgetAbsent forgets old pending writes of bindings that do not exist any more: their deletion came before they were
+// recorded. It reports whether there were some.
+func (c *enforcing) forgetAbsent(ctx context.Context, namespace string) (forgotten bool) {
+	key := types.NamespacedName{Namespace: namespace}
+	for _, written := range c.pending.Older(key, commit.PendingWriteLife) {
+		name, b := client.ObjectKeyFromObject(written), &workv1alpha2.ResourceBinding{}
+		if c.Get(ctx, name, b) == nil {
+			c.pending.Seen(key, b)
+		} else if commit.Absent(c.live.Get(ctx, name, b)) {
+			c.pending.Gone(key, written)
+			forgotten = true
+		}
+	}
+	return forgotten
 }
 
 // bindings returns the bindings of a namespace by name, with pending writes. They are read-only.

@@ -10,8 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -19,6 +22,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/admission/quota"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 	"github.com/argosy-io/argosy/test/kit/coretest"
@@ -42,7 +46,8 @@ func enforcingOne(written func(client.Object), namespaces ...string) *enforcing 
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "team"},
 			Spec:       policyv1alpha1.FederatedResourceQuotaSpec{Overall: oneCPU()}})
 	}
-	return &enforcing{Client: b.WithInterceptorFuncs(interceptor.Funcs{
+	live := b.Build()
+	return &enforcing{live: live, Client: interceptor.NewClient(live, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, ok := list.(*workv1alpha2.ResourceBindingList); ok {
 				return nil
@@ -53,7 +58,14 @@ func enforcingOne(written func(client.Object), namespaces ...string) *enforcing 
 			written(obj)
 			return c.Create(ctx, obj, opts...)
 		},
-	}).Build()}
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			opts ...client.GetOption) error {
+			if _, ok := obj.(*workv1alpha2.ResourceBinding); ok {
+				return apierrors.NewNotFound(workv1alpha2.Resource("resourcebindings"), key.Name)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})}
 }
 
 func refused(err error) bool { return errors.As(err, new(*quota.ExceededError)) }
@@ -155,5 +167,142 @@ func TestFailedWriteUsesNothing(t *testing.T) {
 	}
 	if err := c.Create(t.Context(), placed("shop", "late")); err != nil {
 		t.Errorf("the next one: %v", err)
+	}
+}
+
+// stored is a binding of one CPU, as the API server returned it.
+func stored(uid, version string) *workv1alpha2.ResourceBinding {
+	b := placed("shop", "web")
+	b.UID, b.ResourceVersion = types.UID(uid), version
+	return b
+}
+
+// What the cache shows of an object that is older than a write, or of an earlier one of the name, ends the write only if
+// the object is gone.
+func TestEventsOfOtherStatesForgetNoWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		event func(c *enforcing)
+		kept  bool
+	}{
+		"an earlier state":                  {func(c *enforcing) { c.seen(stored("new", "9")) }, true},
+		"the write":                         {func(c *enforcing) { c.seen(stored("new", "10")) }, false},
+		"an earlier object":                 {func(c *enforcing) { c.seen(stored("old", "9")) }, true},
+		"a later object":                    {func(c *enforcing) { c.seen(stored("later", "11")) }, false},
+		"the deletion":                      {func(c *enforcing) { c.gone(stored("new", "11")) }, false},
+		"the deletion of an earlier object": {func(c *enforcing) { c.gone(stored("old", "9")) }, true},
+		"a deletion that was missed":        {func(c *enforcing) { c.gone(missed(stored("new", "9"))) }, false},
+		"one of an earlier object":          {func(c *enforcing) { c.gone(missed(stored("old", "9"))) }, true},
+		"the deletion of a later object":    {func(c *enforcing) { c.gone(stored("later", "12")) }, false},
+	} {
+		c2 := enforcingOne(func(client.Object) {}, "shop")
+		c2.pending.Add(types.NamespacedName{Namespace: "shop"}, stored("new", "10"))
+		c.event(c2)
+		if err := c2.Create(t.Context(), placed("shop", "late")); refused(err) != c.kept {
+			t.Errorf("%s: another binding of the whole quota: %v", name, err)
+		}
+	}
+}
+
+func missed(b *workv1alpha2.ResourceBinding) any {
+	return cache.DeletedFinalStateUnknown{Key: "shop/web", Obj: b}
+}
+
+// A cached binding that was deleted does not hide the new one of its name.
+func TestEarlierBindingInTheCacheHidesNoWrite(t *testing.T) {
+	c := enforcingOne(func(client.Object) {}, "shop")
+	c.Client = showing{c.Client, stored("old", "9")}
+	c.Client.(showing).cached.Spec.Clusters = nil
+	c.pending.Add(types.NamespacedName{Namespace: "shop"}, stored("new", "10"))
+	if err := c.Create(t.Context(), placed("shop", "late")); !refused(err) {
+		t.Errorf("another binding of the whole quota: %v", err)
+	}
+}
+
+// showing has one binding in its cache.
+type showing struct {
+	client.Client
+	cached *workv1alpha2.ResourceBinding
+}
+
+func (s showing) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if bindings, ok := list.(*workv1alpha2.ResourceBindingList); ok {
+		bindings.Items = []workv1alpha2.ResourceBinding{*s.cached}
+		return nil
+	}
+	return s.Client.List(ctx, list, opts...)
+}
+
+// A binding that shrinks and grows again, before the cache shows either, uses what it used before, and no more.
+func TestShrinkingIsRecorded(t *testing.T) {
+	for name, shrink := range map[string]func(*workv1alpha2.ResourceBinding){
+		"no replicas":     func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters[0].Replicas = 0 },
+		"no clusters":     func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = nil },
+		"no requirements": func(b *workv1alpha2.ResourceBinding) { b.Spec.ReplicaRequirements = nil },
+	} {
+		c := enforcingOne(func(client.Object) {}, "shop")
+		web := placed("shop", "web")
+		if err := c.Create(t.Context(), web); err != nil {
+			t.Fatal(err)
+		}
+		c.seen(web)
+		c.Client = showing{c.Client, web.DeepCopy()} // for all that follows
+		small := web.DeepCopy()
+		shrink(small)
+		if err := c.Update(t.Context(), small); err != nil {
+			t.Fatal(err)
+		}
+		again := web.DeepCopy()
+		again.ResourceVersion = small.ResourceVersion
+		if err := c.Update(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		c.seen(small)
+		c.Client.(showing).cached.ResourceVersion = small.ResourceVersion
+		c.Client.(showing).cached.Spec = small.Spec
+		if err := c.Create(t.Context(), placed("shop", "late")); !refused(err) {
+			t.Errorf("%s: another binding of the whole quota: %v", name, err)
+		}
+	}
+}
+
+// A write that removes the last finalizer is the last event of a binding: nothing would forget it.
+func TestWritesOfDeletedBindingsAreNotRecorded(t *testing.T) {
+	c := enforcingOne(func(client.Object) {}, "shop")
+	web := placed("shop", "web")
+	web.Finalizers = []string{"example.com/last"}
+	if err := c.Create(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.live.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
+		t.Fatal(err)
+	}
+	c.seen(web)
+	web.Finalizers = nil
+	if err := c.Update(t.Context(), web); err != nil || c.pending.Len() != 0 {
+		t.Errorf("%d writes are pending, %v", c.pending.Len(), err)
+	}
+}
+
+// A binding can be deleted before its write is recorded. Then nothing else forgets the write.
+func TestRefusalLooksForDeletedBindings(t *testing.T) {
+	c := enforcingOne(func(client.Object) {}, "shop")
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	c.pending.Clock = now
+	web := placed("shop", "web")
+	if err := c.Create(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), placed("shop", "late")); !refused(err) {
+		t.Errorf("at once, while the event may come: %v", err)
+	}
+	now.SetTime(now.Now().Add(commit.PendingWriteLife))
+	if err := c.Create(t.Context(), placed("shop", "late")); err != nil {
+		t.Errorf("after a while: %v", err)
 	}
 }
