@@ -53,12 +53,13 @@ func Demand(ctx context.Context, i interpret.Interpreter, template *unstructured
 	return Used(&b.Spec)
 }
 
-// add adds a multiple of list to sum. Zero quantities are left out.
+// add adds a multiple of list to sum. Only positive quantities count: the schema of some kinds permits negative ones,
+// which would give the quota to others.
 func add(sum, list corev1.ResourceList, times int64) {
 	for name, q := range list {
 		q = q.DeepCopy()
 		q.Mul(times)
-		if !q.IsZero() {
+		if q.Sign() > 0 {
 			q.Add(sum[name])
 			sum[name] = q
 		}

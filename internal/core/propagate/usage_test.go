@@ -7,8 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/admission/quota"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
@@ -78,5 +82,55 @@ func TestDemandReadsTemplates(t *testing.T) {
 		if !equality.Semantic.DeepEqual(got, amounts(want)) {
 			t.Errorf("%s: it needs %v, want %s", text, got, want)
 		}
+	}
+}
+
+// The schemas of many kinds permit negative requests and replicas. They give nothing to other workloads.
+func TestNegativeRequestsGiveNothing(t *testing.T) {
+	customization := func(kind, rules string) *configv1alpha1.ResourceInterpreterCustomization {
+		c := &configv1alpha1.ResourceInterpreterCustomization{}
+		if err := yaml.Unmarshal([]byte("{metadata: {name: "+strings.ToLower(kind)+"}, spec: {target: "+
+			"{apiVersion: example.com/v1, kind: "+kind+"}, customizations: {"+rules+"}}}"), c); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	i := tiers.Offline([]*configv1alpha1.ResourceInterpreterCustomization{
+		customization("Train", `replicaResource: {luaScript: "function GetReplicas(obj) return 2, {resourceRequest = {cpu = obj.spec.cpu, memory = '1Gi'}} end"}`),
+		customization("Convoy", `componentResource: {luaScript: "function GetComponents(obj) return {{name = 'a', replicas = 2, replicaRequirements = {resourceRequest = {cpu = obj.spec.cpu}}}, {name = 'b', replicas = 1, replicaRequirements = {resourceRequest = {cpu = '3'}}}} end"}`),
+	})
+	const pod = `template: {spec: {containers: [{name: c, resources: {%s: {cpu: "-1000", memory: 1Gi}}}]}}`
+	pods := func(in string) string { return strings.Replace(pod, "%s", in, 1) }
+	const three = `template: {spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}}`
+	for text, want := range map[string]string{
+		`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: a, namespace: shop}, spec: {replicas: 2, ` + pods("requests") + `}}`:   "memory=2Gi",
+		`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: a, namespace: shop}, spec: {replicas: 2, ` + pods("limits") + `}}`:     "memory=2Gi",
+		`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: a, namespace: shop}, spec: {replicas: 2, ` + pods("requests") + `}}`: "memory=2Gi",
+		`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: a, namespace: shop}, spec: {replicas: 2, ` + pods("requests") + `}}`:       "memory=2Gi",
+		`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: shop}, spec: {headGroupSpec: {` + pods("requests") +
+			`}, workerGroupSpecs: [{groupName: w, replicas: 2, ` + three + `}]}}`: "cpu=6 memory=1Gi",
+		`{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: a, namespace: shop}, spec: {tfReplicaSpecs: {PS: {replicas: 1, ` +
+			pods("requests") + `}, Worker: {replicas: 2, ` + three + `}}}}`: "cpu=6 memory=1Gi",
+		`{apiVersion: example.com/v1, kind: Train, metadata: {name: a, namespace: shop}, spec: {cpu: "-1000"}}`:  "memory=2Gi",
+		`{apiVersion: example.com/v1, kind: Convoy, metadata: {name: a, namespace: shop}, spec: {cpu: "-1000"}}`: "cpu=3",
+	} {
+		got := propagate.Demand(t.Context(), i, coretest.Object(t, text))
+		if !equality.Semantic.DeepEqual(got, amounts(want)) {
+			t.Errorf("%s: it needs %v, want %s", text, got, want)
+		}
+	}
+
+	negative, one, large := usage("cpu=-1000", "m1=3"), usage("cpu=1", "m1=1"), usage("cpu=3", "m1=1")
+	sum := propagate.Sum(map[string]*workv1alpha2.ResourceBinding{"a": {Spec: *negative}, "b": {Spec: *one}})
+	if !equality.Semantic.DeepEqual(sum, amounts("cpu=1")) {
+		t.Errorf("the sum is %v", sum)
+	}
+	if propagate.Grows(nil, negative) || propagate.Grows(one, negative) || !propagate.Grows(negative, one) {
+		t.Error("negative requests count as growth, or their end does not")
+	}
+	quotas := []policyv1alpha1.FederatedResourceQuota{{
+		Spec: policyv1alpha1.FederatedResourceQuotaSpec{Overall: amounts("cpu=3")}}}
+	if quota.Check(quotas, sum, nil, large) == nil {
+		t.Error("3 CPUs are permitted besides 1, of 3")
 	}
 }
