@@ -454,3 +454,66 @@ func TestDeletedNamespaceFreesItsQuota(t *testing.T) {
 		})
 	}
 }
+
+// A kind that begins to be read runs already. No quota scales it down.
+func TestQuotaOfAKindThatIsReadLater(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		quota   string
+		divided bool
+		// want are the wagons in the two clusters after the kind is read, and later those that are asked for.
+		read, later string
+	}{
+		"a quota that is too small":          {"cpu: 3", false, "2 2", "2 2"},
+		"a quota that permits it":            {"cpu: 9", false, "2 2", "2 2"},
+		"a quota that permits all":           {"cpu: 99", false, "2 2", "5 5"},
+		"no quota":                           {"", false, "2 2", "5 5"},
+		"divided, a quota that is too small": {"cpu: 1", true, "2 2", "2 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			controllertest.Run(t, func(t *testing.T) {
+				w := &quotas{t: t}
+				w.Hub, w.members = fleetWith(t, Options{}, trains)
+				w.Server.Serve(trains)
+				p := policy("shop", trains.GroupVersion().String(), trains.Kind)
+				p.PropagationSpec().Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1", "m2"}}
+				if c.divided {
+					p.PropagationSpec().Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
+						ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+						ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}
+				}
+				w.Make(p)
+				if c.quota != "" {
+					w.quota("team", c.quota, "")
+				}
+				w.Server.Put(claimed(parsed(t, trains, "web", `wagons: 2, load: "1"`), p))
+				w.calm()
+				expect := func(when, want string) {
+					t.Helper()
+					var got []string
+					for _, name := range []string{"m1", "m2"} {
+						if m := w.members[name].Object(trains, "shop", "web"); m != nil {
+							got = append(got, fmt.Sprint(fields.Value(m.Object, "spec", "wagons")))
+						}
+					}
+					if strings.Join(got, " ") != want {
+						t.Errorf("%s, the clusters have %v wagons, want %s", when, got, want)
+					}
+				}
+				expect("before the kind is read", "2 2")
+				w.Make(coretest.Object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: trains},
+					spec: {target: {apiVersion: example.com/v1, kind: Train}, customizations: {
+					replicaResource: {luaScript: "function GetReplicas(obj) return obj.spec.wagons, {resourceRequest = {cpu = obj.spec.load}} end"},
+					replicaRevision: {luaScript: "function ReviseReplica(obj, n) obj.spec.wagons = n return obj end"}}}}`))
+				w.calm()
+				expect("after it is read", c.read)
+				live := w.Server.Object(trains, "shop", "web")
+				live.Object["spec"].(map[string]any)["wagons"] = int64(5)
+				w.Server.Put(live)
+				w.calm()
+				expect("scaled up", c.later)
+			})
+		})
+	}
+}

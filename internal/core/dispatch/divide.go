@@ -2,10 +2,12 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -16,9 +18,16 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
+// errKept means that a cluster keeps the Work that it has, and gets none if it has none.
+var errKept = errors.New("the share of the cluster is not known")
+
 // division returns a function that makes the share of a cluster. A template that is duplicated, or that a cluster has
 // only because another one requires it, is the template itself: it has its replicas already, unless a quota has refused
 // some of the replicas that it asks for. completions are those of completionsOf.
+//
+// A workload that has no replicas in its binding, because its kind was not read before or another scheduler wrote none,
+// keeps those of its Works. The error is errKept if they cannot be read, or if a quota has refused replicas and the
+// interpreter cannot set them.
 func (in Input) division(template *unstructured.Unstructured, asked int32,
 	completions map[string]int32) func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured,
 	error) {
@@ -29,9 +38,10 @@ func (in Input) division(template *unstructured.Unstructured, asked int32,
 			return template, nil
 		}
 	}
-	replicas := make(map[string]int32, len(spec.Clusters))
+	replicas, all := make(map[string]int32, len(spec.Clusters)), int32(0)
 	for _, c := range spec.Clusters {
 		replicas[c.Name] = c.Replicas
+		all += c.Replicas
 	}
 
 	return func(ctx context.Context, i interpret.Interpreter, cluster string) (*unstructured.Unstructured, error) {
@@ -39,9 +49,17 @@ func (in Input) division(template *unstructured.Unstructured, asked int32,
 		if !scheduled || !divides && (n == asked || spec.Placement == nil) {
 			return template, nil
 		}
+		if n == 0 && (!divides || all == 0) && in.Existing[cluster] != nil {
+			if n = in.sentTo(ctx, i, workv1alpha2.TargetCluster{Name: cluster, Replicas: -1}); n < 0 {
+				return nil, errKept
+			}
+		}
 		m, err := i.Revise(ctx, template, n)
 		if err != nil {
 			return nil, err
+		}
+		if in.Limited && n < asked && (!divides || all < asked) && equality.Semantic.DeepEqual(m.Object, template.Object) {
+			return nil, errKept
 		}
 		if share, ok := completions[cluster]; ok {
 			if m == template {

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
@@ -123,5 +126,116 @@ func TestWorksHaveNoMoreThanTheQuotaPermits(t *testing.T) {
 				t.Errorf("without a quota it gets %v", all)
 			}
 		})
+	}
+}
+
+// Kinds whose interpreter is new, fails, or cannot set replicas: clusters keep what they have, and are never scaled to 0.
+func TestClustersKeepReplicasThatTheBindingLacks(t *testing.T) {
+	const (
+		read   = `replicaResource: {luaScript: "function GetReplicas(obj) return obj.spec.wagons, {resourceRequest = {cpu = '1'}} end"}`
+		revise = `, replicaRevision: {luaScript: "function ReviseReplica(obj, n) obj.spec.wagons = n return obj end"}`
+		fails  = `replicaResource: {luaScript: "function GetReplicas(obj) if obj.spec.bad then error('no') end return obj.spec.wagons, {resourceRequest = {cpu = '1'}} end"}`
+		never  = `replicaResource: {luaScript: "function GetReplicas(obj) error('no') end"}`
+		has    = "placement: {%s}, replicas: %d, replicaRequirements: {resourceRequest: {cpu: '1'}}, clusters: [%s]"
+		split  = "replicaScheduling: {replicaSchedulingType: Divided}"
+	)
+	train := func(fields string) string {
+		return "{apiVersion: example.com/v1, kind: Train, metadata: {name: web, namespace: shop}, spec: {" + fields + "}}"
+	}
+	for name, c := range map[string]struct {
+		rules, template, was, spec string
+		// want are the wagons in the Work, and free those without a quota.
+		want, free string
+	}{
+		"the kind was not read before": {read + revise, "wagons: 2", "wagons: 2",
+			"placement: {}, clusters: [{name: eu}]", "2", "2"},
+		"not before, and changed": {read + revise, "wagons: 9", "wagons: 2",
+			"placement: {}, clusters: [{name: eu}]", "2", "9"},
+		"read, and the quota refuses": {read + revise, "wagons: 2", "wagons: 2",
+			fmt.Sprintf(has, "", 2, "{name: eu}"), "2", "2"},
+		"read, refused, and changed": {read + revise, "wagons: 9", "wagons: 2",
+			fmt.Sprintf(has, "", 9, "{name: eu}"), "2", "9"},
+		"divided, and the quota refuses": {read + revise, "wagons: 2", "wagons: 2",
+			fmt.Sprintf(has, split, 2, "{name: eu}"), "2", "2"},
+		"divided, not before": {read + revise, "wagons: 2", "wagons: 2",
+			"placement: {" + split + "}, clusters: [{name: eu}]", "2", "2"},
+		"divided, and this cluster gets none": {read + revise, "wagons: 2", "wagons: 2",
+			fmt.Sprintf(has, split, 2, "{name: eu}, {name: us, replicas: 2}"), "0", "0"},
+		"scaled up from 0": {read + revise, "wagons: 9", "wagons: 0",
+			fmt.Sprintf(has, "", 9, "{name: eu}"), "0", "9"},
+		"divided, scaled up from 0": {read + revise, "wagons: 9", "wagons: 0",
+			fmt.Sprintf(has, split, 9, "{name: eu}"), "0", "0"},
+		"nothing there": {read + revise, "wagons: 9", "", fmt.Sprintf(has, "", 9, "{name: eu}"), "0", "9"},
+		"the interpreter fails on every object": {never + revise, "wagons: 2", "wagons: 2",
+			"placement: {}, clusters: [{name: eu}]", "kept", "2"},
+		"on the template": {fails + revise, "wagons: 9, bad: true", "wagons: 2",
+			fmt.Sprintf(has, "", 2, "{name: eu, replicas: 2}"), "kept", "9"},
+		"it cannot set replicas, refused": {read, "wagons: 9", "wagons: 2",
+			fmt.Sprintf(has, "", 9, "{name: eu, replicas: 2}"), "kept", "9"},
+		"cannot, divided, refused": {read, "wagons: 9", "wagons: 2",
+			fmt.Sprintf(has, split, 9, "{name: eu, replicas: 2}"), "kept", "9"},
+		"cannot, permitted": {read, "wagons: 9", "wagons: 2",
+			fmt.Sprintf(has, "", 9, "{name: eu, replicas: 9}"), "9", "9"},
+		"cannot, divided, permitted": {read, "wagons: 9", "wagons: 2",
+			fmt.Sprintf(has, split, 9, "{name: eu, replicas: 4}, {name: us, replicas: 5}"), "9", "9"},
+		"cannot, fewer": {read, "wagons: 1", "wagons: 2",
+			fmt.Sprintf(has, "", 1, "{name: eu, replicas: 2}"), "1", "1"},
+		"cannot, nothing there": {read, "wagons: 9", "", fmt.Sprintf(has, "", 9, "{name: eu, replicas: 2}"), "kept", "9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := &configv1alpha1.ResourceInterpreterCustomization{}
+			if err := yaml.Unmarshal([]byte("{metadata: {name: trains}, spec: {target: {apiVersion: example.com/v1, kind: Train}, "+
+				"customizations: {"+c.rules+"}}}"), rules); err != nil {
+				t.Fatal(err)
+			}
+			i := tiers.Offline([]*configv1alpha1.ResourceInterpreterCustomization{rules})
+			in := input(t, train(c.template), "{"+c.spec+"}")
+			if c.was != "" {
+				before := input(t, train(c.was), "clusters: [{name: eu}]")
+				in.Existing = map[string]*workv1alpha1.Work{"eu": dispatch.Works(t.Context(), before, i)[0].Work}
+			}
+			for limited, want := range map[bool]string{true: c.want, false: c.free} {
+				in.Limited = limited
+				got := "kept"
+				for _, r := range dispatch.Works(t.Context(), in, i) {
+					if r.Cluster != "eu" {
+						continue
+					}
+					if r.Err != nil {
+						t.Fatal(r.Err)
+					}
+					got = fmt.Sprint(number(t, manifest(t, r.Work), "spec", "wagons"))
+				}
+				if got != want {
+					t.Errorf("with a quota %v, the cluster gets %s, want %s", limited, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A template that the interpreter cannot read brings neither its pods nor its replicas to clusters.
+func TestUnreadTemplateGrowsNothing(t *testing.T) {
+	clones := func(replicas int, cpu string) string {
+		return fmt.Sprintf("{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: web, namespace: shop}, spec: "+
+			"{replicas: %d, template: {spec: {containers: [{name: c, resources: {requests: {cpu: %s}}}]}}}}", replicas, cpu)
+	}
+	i := interpret.New(tiers.WithoutUsers()...)
+	for spec, want := range map[string]int64{
+		"placement: {}, replicas: 2, replicaRequirements: {resourceRequest: {cpu: '1'}}, clusters: [{name: eu, replicas: 2}]": 2,
+		"placement: {}, clusters: [{name: eu}]": 2,
+	} {
+		in := input(t, clones(9, "[much]"), "{"+spec+"}")
+		before := input(t, clones(2, "1"), "clusters: [{name: eu}]")
+		in.Existing = map[string]*workv1alpha1.Work{"eu": dispatch.Works(t.Context(), before, i)[0].Work}
+		in.Limited = true
+		for _, r := range dispatch.Works(t.Context(), in, i) {
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			if got := number(t, manifest(t, r.Work), "spec", "replicas"); got != want {
+				t.Errorf("%s: the cluster gets %d replicas, want %d", spec, got, want)
+			}
+		}
 	}
 }

@@ -197,7 +197,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		d.RunEnd = RunEndOf(in.Binding, in.Template)
 	}
 	for _, p := range parts {
-		if slices.Contains(shared.Waiting, p.Name) {
+		if slices.Contains(shared.Waiting, p.Name) || errors.Is(p.err, errKept) {
 			continue
 		}
 		if p.err != nil {
