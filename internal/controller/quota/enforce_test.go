@@ -253,6 +253,17 @@ func TestShrinkingIsRecorded(t *testing.T) {
 		}
 		again := web.DeepCopy()
 		again.ResourceVersion = small.ResourceVersion
+		late := placed("shop", "late")
+		if err := c.Create(t.Context(), late); err != nil {
+			t.Errorf("%s: it leaves the quota to others: %v", name, err)
+		}
+		if err := c.Update(t.Context(), again.DeepCopy()); !refused(err) {
+			t.Errorf("%s: it grows again after another one has the quota: %v", name, err)
+		}
+		if err := c.Delete(t.Context(), late); err != nil {
+			t.Fatal(err)
+		}
+		c.gone(late)
 		if err := c.Update(t.Context(), again); err != nil {
 			t.Fatal(err)
 		}
