@@ -56,3 +56,30 @@ func TestTheFlagsOfKarmadasAgentAreTaken(t *testing.T) {
 		}
 	}
 }
+
+// A flag of the connection to a hub has an effect or is refused.
+func TestFlagsOfTheConnectionAreNeverIgnored(t *testing.T) {
+	for _, verb := range withoutHub {
+		var out bytes.Buffer
+		cmd, _, err := newRoot("argosy").Find([]string{verb})
+		if err != nil || cmd.Name() != verb {
+			t.Errorf("there is no command %s", verb)
+			continue
+		}
+		if cmd.HasSubCommands() || cmd.Args != nil && cmd.Args(cmd, nil) != nil {
+			continue
+		}
+		if code := Main(t.Context(), []string{"argosy", verb, "--as", "root"}, &out, &out); code == 0 ||
+			!strings.Contains(out.String(), "sends no requests to a hub: leave out --as") {
+			t.Errorf("%s --as ends with %d and says:\n%s", verb, code, &out)
+		}
+	}
+	root := newRoot("argosy")
+	list, _, err := root.Find([]string{"addons", "list"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := list.ParseFlags([]string{"--context", "x"}); err != nil || !root.PersistentFlags().Changed("context") {
+		t.Errorf("addons --context does not choose the hub: %v", err)
+	}
+}

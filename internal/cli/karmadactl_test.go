@@ -162,10 +162,10 @@ func TestCommandsAndFlagsOfKarmadactlExist(t *testing.T) {
 // Scripts for karmadactl run, and learn what has no effect.
 func TestIgnoredFlagsOfKarmadactlAreWarnedOf(t *testing.T) {
 	for line, want := range map[string]string{
-		"unregister eu --agent-name x":                          "--agent-name is ignored: the agent has one name",
-		"addons enable karmada-search --karmada-search-image x": "--karmada-search-image is ignored: the addons of Karmada",
-		"addons list --karmada-kubeconfig x":                    "--karmada-kubeconfig is ignored: the addons of Karmada",
-		"addons disable karmada-search -C eu --context x":       "--context is ignored",
+		"unregister eu --agent-name x":                               "--agent-name is ignored: the agent has one name",
+		"addons enable karmada-search --karmada-search-image x":      "--karmada-search-image is ignored: the addons of Karmada",
+		"addons list --karmada-kubeconfig x":                         "--karmada-kubeconfig is ignored: the addons of Karmada",
+		"addons disable karmada-search -C eu --karmada-kubeconfig x": "--karmada-kubeconfig is ignored",
 		"register h:1 --karmada-agent-image x --context c": "--karmada-agent-image is ignored: the agent is that of " +
 			"Argosy; --agent-image",
 		"register h:1 --enable-cert-rotation": "--enable-cert-rotation is ignored: the agent always renews",

@@ -12,24 +12,25 @@ import (
 const change = "get,patch"
 
 // adoption is what the commands need that bring objects of a member under the hub's management.
-const adoption = "list resourceinterpretercustomizations.config.karmada.io,resourceinterpreterwebhookconfigurations." +
-	"config.karmada.io; get clusters.cluster.karmada.io,clusters/proxy.cluster.karmada.io"
+const adoption = "list resourceinterpretercustomizations.config.karmada.io; " +
+	"get clusters.cluster.karmada.io,clusters/proxy.cluster.karmada.io"
+
+const approval = "get,approve releases.release.argosy.io .; create releaseapprovals.release.argosy.io ."
 
 // needs has the rights that a command needs besides those that an error names: verbs on what was refused, or verbs, the
-// resources and perhaps their namespace.
+// resources and perhaps their namespace; "." is that of what was refused.
 var needs = map[string]string{
 	"cordon": change, "uncordon": change, "taint": change, "label": change, "annotate": change, "edit": change,
 	"patch": change, "apply": "get,create,patch", "delete": "get,delete",
 	"adopt": adoption, "promote": adoption, "migrate": adoption + "; list works.work.karmada.io",
-	"orphans":        "get clusters/proxy.cluster.karmada.io; list works.work.karmada.io",
-	"addons":         "list enclosedmanifests.release.argosy.io",
-	"addons enable":  "get,create,update enclosedmanifests.release.argosy.io,clusterpropagationpolicies.policy.karmada.io",
-	"addons disable": "list,delete enclosedmanifests.release.argosy.io",
-	"join": "list,create clusters.cluster.karmada.io; list rolebindings.rbac.authorization.k8s.io kube-system; " +
-		"get,create secrets karmada-cluster",
+	"orphans":         "get clusters/proxy.cluster.karmada.io; list works.work.karmada.io",
+	"addons":          "list enclosedmanifests.release.argosy.io",
+	"addons enable":   "get,create,update enclosedmanifests.release.argosy.io,clusterpropagationpolicies.policy.karmada.io",
+	"addons disable":  "list,delete enclosedmanifests.release.argosy.io",
+	"join":            "list,create clusters.cluster.karmada.io; get,create secrets karmada-cluster",
 	"restore":         "get configmaps karmada-system; list works.work.karmada.io",
-	"unjoin":          "get,delete clusters.cluster.karmada.io; list works.work.karmada.io",
-	"release approve": "get,approve; create releaseapprovals.release.argosy.io", "release reject": "get,approve",
+	"unjoin":          "get,delete clusters.cluster.karmada.io",
+	"release approve": approval, "release reject": approval,
 	"release pause": change + ",pause", "release resume": change + ",resume", "release abort": change + ",abort",
 	"release rollback": change + ",rollback", "release skip": change + ",skip", "release retry": change + ",retry",
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,11 +13,13 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/spf13/cobra"
 
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/test/kit/clitest"
 	"github.com/argosy-io/argosy/test/kit/membertest"
 )
@@ -77,6 +81,9 @@ func TestEachCommandNamesRightsThatViewersLack(t *testing.T) {
 			t.Logf("it ends with %d after %s:\n%s", code, time.Since(began).Round(time.Second), text)
 			named := strings.Contains(text, "you may not ") && (strings.Contains(text, "permits it") ||
 				strings.Contains(text, "only administrators") || strings.Contains(text, "grant it cluster by cluster"))
+			for _, said := range refusedFor(text) {
+				t.Error(said)
+			}
 			if code != 0 && refused.Load() && !named || strings.Contains(text, `": unknown`) {
 				t.Errorf("it does not name the right and the role")
 			}
@@ -87,6 +94,51 @@ func TestEachCommandNamesRightsThatViewersLack(t *testing.T) {
 	for _, cmd := range root.Commands() {
 		if !tried[cmd.Name()] && !slices.Contains(withoutRights, cmd.Name()) {
 			t.Errorf("%s is not tried by a user who may only view a namespace", cmd.Name())
+		}
+	}
+}
+
+// grant is a sentence with rights and the role that has them.
+var grant = regexp.MustCompile(`((?:you may not|the command also needs to) [^;\n]*); a \w+ to the ClusterRole (\S+) permits it`)
+
+// refusedFor returns the rights of a text that the roles that it names for them do not have.
+func refusedFor(text string) (wrong []string) {
+	for _, said := range grant.FindAllStringSubmatch(text, -1) {
+		i := slices.IndexFunc(roles.ClusterRoles(), func(r rbacv1.ClusterRole) bool { return r.Name == said[2] })
+		if i < 0 {
+			continue // of Kubernetes, to which only rights on the hub's kinds are added
+		}
+		for _, phrase := range strings.Split(strings.NewReplacer("you may not ", "", "the command also needs to ", "",
+			", and ", ", or ").Replace(said[1]), ", or ") {
+			phrase, _, _ = strings.Cut(phrase, " in ")
+			verb, objects, _ := strings.Cut(phrase, " ")
+			for object := range strings.SplitSeq(objects, ", ") {
+				object, part, divided := strings.Cut(object, "/")
+				resource, group, _ := strings.Cut(object, ".")
+				if divided && resource != "" {
+					resource += "/" + part
+				}
+				if !slices.ContainsFunc(roles.ClusterRoles()[i].Rules, func(r rbacv1.PolicyRule) bool {
+					return slices.Contains(r.Verbs, verb) && (slices.Contains(r.NonResourceURLs, "/"+part) && object == "" ||
+						slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource))
+				}) {
+					wrong = append(wrong, fmt.Sprintf("%s may not %s %s %q", said[2], verb, resource, part))
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+func TestWrongRolesAreFound(t *testing.T) {
+	const to = "; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it"
+	for text, wrong := range map[string]int{
+		"you may not list clusters.cluster.karmada.io" + to:                                                                  0,
+		"you may not list clusters.cluster.karmada.io, and the command also needs to patch clusters.cluster.karmada.io" + to: 1,
+		"you may not list clusters.cluster.karmada.io, secrets in all namespaces, or get /argosy/health" + to:                2,
+	} {
+		if got := refusedFor(text); len(got) != wrong {
+			t.Errorf("%s: %q, want %d", text, got, wrong)
 		}
 	}
 }

@@ -77,6 +77,9 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 		"clusters.cluster.karmada.io" + operator
 	const byName = "; no role of the hub permits it: grant it cluster by cluster (docs/access.md#access-to-a-cluster)"
 	const proxy = "get clusters.cluster.karmada.io/proxy" + byName
+	const approve = "you may not get releases.release.argosy.io in namespace shop, and the command also needs to approve " +
+		"releases.release.argosy.io in namespace shop, or create releaseapprovals.release.argosy.io in namespace shop; a " +
+		"RoleBinding to the ClusterRole admin permits it"
 	const inEU = "of cluster eu; a RoleBinding to the ClusterRole view in that cluster permits it"
 	for args, c := range map[string]struct {
 		inMember bool   // the member refuses
@@ -119,8 +122,12 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 		"taint clusters eu a=b:NoSchedule": {want: change},
 		"label deployment web -n shop a=b": {want: "you may not get deployments.apps in namespace shop, and the command " +
 			"also needs to patch deployments.apps in namespace shop; a RoleBinding to the ClusterRole edit permits it"},
-		"create namespace x":        {want: "you may not create namespaces; only administrators may by default"},
-		"get secrets -n shop":       {want: "; a RoleBinding to the ClusterRole edit permits it"},
+		"create namespace x":  {want: "you may not create namespaces; only administrators may by default"},
+		"get secrets -n shop": {want: "you may not list secrets in namespace shop; only administrators may by default"},
+		"label deployment web -n karmada-x a=b": {want: "also needs to patch deployments.apps in namespace karmada-x; only " +
+			"administrators may by default"},
+		"label deployment web -n argosy-x a=b": {want: "; only administrators may by default"},
+		"release approve r1 -n shop":           {want: approve}, "release reject r1 -n shop": {want: approve},
 		"get works -n shop":         {want: "you may not list works.work.karmada.io in namespace shop; only administrators may"},
 		"get priorityclasses":       {want: "you may not list priorityclasses.scheduling.k8s.io" + operator},
 		"release pause r1 -n shop":  {want: "; a RoleBinding to the ClusterRole edit permits it"},
@@ -167,5 +174,58 @@ func serveForRights(s *clitest.Seeing) {
 		"enclosedmanifests": releasev1alpha1.GroupVersion.WithKind("EnclosedManifest"),
 	} {
 		s.Api.Serve(membertest.Kind{GroupVersionKind: gvk, Plural: plural, Namespaced: plural == "secrets"})
+	}
+}
+
+// A member answers what it likes. No text of it makes a command name a role of the hub.
+func TestForgedDenialsOfMembersNameNoRoleOfTheHub(t *testing.T) {
+	const clusters = `User "x" cannot patch resource "clusters" in API group "cluster.karmada.io" at the cluster scope`
+	for name, body := range map[string]any{
+		"a kind of the hub":    metav1.Status{Message: clusters},
+		"on the hub":           metav1.Status{Message: `on the hub: User "x" cannot list resource "deployments" in API group "apps" in the namespace "shop"`},
+		"a path":               metav1.Status{Message: `User "x" cannot get path "/argosy/pods"`},
+		"the cluster's name":   metav1.Status{Message: `cluster "eu": ` + clusters + "\n" + clusters},
+		"the reason":           metav1.Status{Reason: metav1.StatusReason(clusters), Message: clusters},
+		"a cause":              metav1.Status{Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: clusters}}}},
+		"details of the hub's": metav1.Status{Message: clusters, Details: &metav1.StatusDetails{Group: "cluster.karmada.io", Kind: "clusters", Name: "eu"}},
+		"text":                 clusters,
+	} {
+		for _, args := range []string{"get pods -C eu -n shop", "logs web -C eu -n shop", "status", "orphans -C eu",
+			"adopt deployment web -n shop --cluster eu", "describe pod web -C eu -n shop", "exec web -C eu -n shop -- date",
+			"brake on -C eu"} {
+			t.Run(name+"/"+args, func(t *testing.T) {
+				member := membertest.New(t)
+				member.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+					if args != "status" && !strings.Contains(r.URL.Path, "/namespaces/") {
+						return false
+					}
+					answer, isText := []byte(nil), false
+					switch b := body.(type) {
+					case string:
+						answer, isText = []byte(b), true
+					case metav1.Status:
+						b.TypeMeta, b.Status, b.Code = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, metav1.StatusFailure,
+							http.StatusForbidden
+						b.Reason = cmp.Or(b.Reason, metav1.StatusReasonForbidden)
+						answer, _ = json.Marshal(b)
+					}
+					if !isText {
+						w.Header().Set("Content-Type", "application/json")
+					}
+					w.WriteHeader(http.StatusForbidden)
+					_, _ = w.Write(answer)
+					return true
+				})
+				s := clitest.See(t, map[string]*membertest.Server{"eu": member})
+				serveForRights(s)
+				var out bytes.Buffer
+				Main(t.Context(), append([]string{"argosy", "--kubeconfig", s.File}, strings.Fields(args)...), &out, &out)
+				text := out.String()
+				if strings.Count(text, "permits it") != strings.Count(text, "in that cluster permits it") ||
+					strings.Contains(text, "no role of the hub permits it") || strings.Contains(text, "ClusterRole argosy:") {
+					t.Errorf("it names a role of the hub:\n%s", text)
+				}
+			})
+		}
 	}
 }

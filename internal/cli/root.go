@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/argosy-io/argosy/internal/cli/explaincli"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
@@ -84,6 +86,10 @@ func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 	}
 }
 
+// withoutHub are the verbs that use no connection to a hub, so that flags of it would have no effect.
+var withoutHub = strings.Fields("up config install uninstall init deinit kubeconfig agent backup defrag certificates " +
+	"convert sim sim-member demo")
+
 // Main runs the command line args until it ends or ctx does, and returns the exit code. args[0] is the name of the
 // binary.
 func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
@@ -139,6 +145,18 @@ func newRoot(path string) *cobra.Command {
 	root.PersistentFlags().Var(&color, "color", "color output: "+strings.Join(hubcli.ColorModes, ", ")+
 		"; auto enables color on a terminal unless NO_COLOR is set")
 	root.AddCommand(verbs(hub)...)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		verb := cmd
+		for verb.HasParent() && verb.Parent() != root {
+			verb = verb.Parent()
+		}
+		root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Changed && f.Hidden && slices.Contains(withoutHub, verb.Name()) {
+				err = fmt.Errorf("%s sends no requests to a hub: leave out --%s", cmd.CommandPath(), f.Name)
+			}
+		})
+		return err
+	}
 	root.SetFlagErrorFunc(hubcli.FlagError)
 	showVersion(root)
 	acceptLogFlags(root)

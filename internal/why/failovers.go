@@ -33,11 +33,12 @@ func Failovers(ctx context.Context, r client.Reader, s Scheduler, room Room, nam
 	if err != nil {
 		return nil, nil, err
 	}
-	lacked := len(may.missing)
+	lacked, everywhere := len(may.missing), []roles.Missing(nil)
 	bindings, err := scope.Bindings.List(ctx, may)
 	some := bindings
 	if err == nil && namespace != "" {
 		if len(may.missing) > lacked {
+			everywhere = slices.Clone(may.missing[lacked:])
 			may.missing = may.missing[:lacked]
 			bindings, err = scope.Bindings.List(ctx, may, client.InNamespace(namespace))
 		}
@@ -55,7 +56,7 @@ func Failovers(ctx context.Context, r client.Reader, s Scheduler, room Room, nam
 	}
 	return slices.DeleteFunc(moves(ctx, r, s, room, fleet, some, bindings, now), func(m failover.Move) bool {
 		return namespace != "" && m.Namespace != namespace
-	}), nil, nil
+	}), everywhere, nil
 }
 
 // moves returns the moves of some bindings in the hub's failover plan for all. Of the others, neither the template nor

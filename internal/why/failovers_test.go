@@ -102,12 +102,13 @@ func TestFailoversOfANamespaceNeedRightsThere(t *testing.T) {
 		refused       bool
 		waits         failover.Code
 	}{
-		"view in shop":     {limited{namespace: "shop"}, "shop", 1, 1, false, failover.ClustersUnread},
-		"no clusters":      {limited{refused: []string{"clusters"}}, "shop", 1, 1, false, failover.ClustersUnread},
-		"all, of shop":     {limited{}, "shop", 1, 0, false, ""},
-		"all":              {limited{}, "", 2, 0, false, ""},
-		"view in shop, -A": {limited{namespace: "shop"}, "", 0, 0, true, ""},
-		"of bank":          {limited{namespace: "shop"}, "bank", 0, 0, true, ""},
+		"view in shop":                   {limited{namespace: "shop"}, "shop", 1, 1, false, failover.ClustersUnread},
+		"no clusters":                    {limited{refused: []string{"clusters"}}, "shop", 1, 1, false, failover.ClustersUnread},
+		"clusters, and bindings in shop": {limited{namespace: "shop", allowed: "clusters"}, "shop", 1, 2, false, ""},
+		"all, of shop":                   {limited{}, "shop", 1, 0, false, ""},
+		"all":                            {limited{}, "", 2, 0, false, ""},
+		"view in shop, -A":               {limited{namespace: "shop"}, "", 0, 0, true, ""},
+		"of bank":                        {limited{namespace: "shop"}, "bank", 0, 0, true, ""},
 	} {
 		c.Reader = r
 		moves, missing, err := Failovers(t.Context(), c.limited, Scheduler{}, nil, c.namespace, time.Now())

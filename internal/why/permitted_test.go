@@ -31,6 +31,7 @@ type limited struct {
 	client.Reader
 	namespace string
 	refused   []string
+	allowed   string // what is readable everywhere
 }
 
 func (l limited) forbids(obj runtime.Object, namespace string) error {
@@ -39,7 +40,7 @@ func (l limited) forbids(obj runtime.Object, namespace string) error {
 		return err
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List")))
-	if l.namespace != "" && namespace != l.namespace || slices.Contains(l.refused, plural.Resource) {
+	if l.namespace != "" && namespace != l.namespace && plural.Resource != l.allowed || slices.Contains(l.refused, plural.Resource) {
 		return apierrors.NewForbidden(plural.GroupResource(), "", errors.New("no"))
 	}
 	return nil
@@ -108,7 +109,7 @@ func TestMissingRightsAreNamedTogether(t *testing.T) {
 				fleet}},
 		"a policy of kinds that the role view does not read": {limited{namespace: "shop", refused: []string{"secrets"}},
 			"propagationpolicy", "secret", []string{"not known which templates it claims",
-				"you may not list secrets in namespace shop; a RoleBinding to the ClusterRole edit permits it",
+				"you may not list secrets in namespace shop; only administrators may by default",
 				"Secret key  ?        unknown: you may not list each Secret"}},
 		"a policy of two kinds, of which the user reads one": {limited{refused: []string{"secrets"}}, "propagationpolicy",
 			"both", []string{"claims at least 1 template", "unknown: you may not list each Secret"}},
@@ -190,7 +191,8 @@ func TestRoleWithFewestRightsIsNamed(t *testing.T) {
 		{"approve", "release.argosy.io", "releases", "shop", "admin"},
 		{"get", "work.karmada.io", "resourcebindings/pods", "shop", "view"},
 		{"list", "work.karmada.io", "works", "", ""},
-		{"list", "", "secrets", "shop", "edit"},
+		{"list", "", "secrets", "shop", ""}, {"create", "", "secrets", "shop", ""},
+		{"patch", "apps", "deployments", "karmada-x", ""}, {"patch", "apps", "deployments", "argosy-x", ""},
 		{"list", "apps", "deployments", "shop", "view"},
 		{"patch", "apps", "deployments", "shop", "edit"},
 		{"approve", "apps", "deployments", "shop", ""},

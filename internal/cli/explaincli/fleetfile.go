@@ -105,8 +105,8 @@ func (r *fleetReader) Read(ctx context.Context, also []schema.GroupKind) ([]simu
 		all = append(all, some...)
 	}
 	if len(r.missing) > 0 {
-		return nil, fmt.Errorf("you may not list these kinds, which a simulation reads in all namespaces:\n  %s\n"+
-			"a ClusterRoleBinding to the ClusterRole %s permits it", strings.Join(lacked(r.missing), "\n  "), roles.Operator)
+		return nil, fmt.Errorf("you may not list these kinds, which a simulation reads in all namespaces:\n  %s\n%s",
+			strings.Join(lacked(r.missing), "\n  "), roles.How(r.missing))
 	}
 	kinds := append(simulate.Kinds(all), also...)
 	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
@@ -127,7 +127,7 @@ func (r *fleetReader) Read(ctx context.Context, also []schema.GroupKind) ([]simu
 	if len(r.missing) > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"templates that you may not list are simulated by their bindings alone: %s; "+
-				"a ClusterRoleBinding to the ClusterRole view permits most kinds", strings.Join(lacked(r.missing), "; ")))
+				"%s", strings.Join(lacked(r.missing), "; "), roles.How(r.missing)))
 	}
 	nodes, err := r.nodes(ctx, all)
 	return append(all, nodes...), err

@@ -207,7 +207,7 @@ func podsAre(n int64) string {
 func healthOf(ctx context.Context, config *rest.Config) health {
 	h := health{API: config.Host, Clusters: []clusterHealth{}}
 	config = rest.CopyConfig(config)
-	config.Timeout = hubcli.AskTimeout
+	config.Timeout = hubcli.Timeout(config, hubcli.AskTimeout)
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		h.Parts = append(h.Parts, partHealth{Name: "API server", Detail: err.Error(), Next: "check the kubeconfig"})
@@ -272,7 +272,7 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 		return
 	}
 	config = rest.CopyConfig(config)
-	config.Timeout = hubcli.AskTimeout
+	config.Timeout = hubcli.Timeout(config, hubcli.AskTimeout)
 	note := func(part string, err error) {
 		if err != nil && !meta.IsNoMatchError(err) {
 			h.Parts = append(h.Parts, unknownPart(part, err))
@@ -547,6 +547,9 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
 		c.Lag = &lag
 	case apierrors.IsForbidden(err):
 		// That a user lacks the right is no problem of the cluster.
+		if hubcli.ClusterErrorDetails(err) == nil {
+			err = fmt.Errorf("cluster %q: %w", cluster.Name, err)
+		}
 		c.noLag = cmp.Or(roles.Denied(err.Error()), err.Error())
 	case cluster.Spec.SyncMode == clusterv1alpha1.Pull:
 		c.noLag = err.Error()
@@ -586,8 +589,16 @@ func (h health) print(out io.Writer) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		if i := slices.IndexFunc(h.Clusters, func(c clusterHealth) bool { return c.noLag != "" }); i >= 0 {
-			text.Fprintf(out, "LAG is unknown for cluster %s: %s\n", h.Clusters[i].Name, h.Clusters[i].noLag)
+		var reasons []string
+		unknown := map[string][]string{}
+		for _, c := range h.Clusters {
+			if c.noLag != "" && unknown[c.noLag] == nil {
+				reasons = append(reasons, c.noLag)
+			}
+			unknown[c.noLag] = append(unknown[c.noLag], c.Name)
+		}
+		for _, why := range reasons {
+			text.Fprintf(out, "LAG is unknown for cluster %s: %s\n", text.Names(unknown[why], 10), why)
 		}
 	}
 	first := true

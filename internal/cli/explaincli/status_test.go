@@ -68,7 +68,7 @@ func TestStatusNamesWhyALagIsUnknown(t *testing.T) {
 	verb := func(hub *hubcli.HubFlags, _ genericiooptions.IOStreams) *cobra.Command { return NewStatus(hub) }
 	out, _, _ := s.Run(verb, "")
 	if strings.Count(out, "LAG is unknown") != 1 ||
-		!strings.Contains(out, "LAG is unknown for cluster eu: you may not get clusters.cluster.karmada.io/proxy") {
+		!strings.Contains(out, "LAG is unknown for cluster eu, us: you may not get clusters.cluster.karmada.io/proxy") {
 		t.Errorf("status prints:\n%s", out)
 	}
 }

@@ -200,6 +200,7 @@ func (h *HubFlags) Locate() (*rest.Config, error) {
 	}
 	config.QPS = -1 // commands of users need no rate limit
 	config.WarningHandler = Warnings
+	markOrigin(config, "")
 	return config, nil
 }
 
@@ -315,7 +316,8 @@ type Endpoint struct {
 	Proxy string
 }
 
-func (m *MemberFlags) Endpoint() (Endpoint, error) {
+// Endpoint reads the kubeconfig of a cluster. Errors of its clients name what the cluster denies as denied there.
+func (m *MemberFlags) Endpoint(cluster string) (Endpoint, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: m.Kubeconfig}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: m.Context})
@@ -334,6 +336,7 @@ func (m *MemberFlags) Endpoint() (Endpoint, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return Endpoint{}, fmt.Errorf("--cluster-kubeconfig %s: %w", m.Kubeconfig, err)
 	}
+	markOrigin(config, cmp.Or(cluster, config.Host))
 	e := Endpoint{Config: config}
 	if c := raw.Contexts[cmp.Or(m.Context, raw.CurrentContext)]; c != nil && raw.Clusters[c.Cluster] != nil {
 		e.Proxy = raw.Clusters[c.Cluster].ProxyURL
@@ -365,7 +368,7 @@ func (m *MemberFlags) unreadable(err error) error {
 // Client returns a typed client of the member, with a short timeout for interactive commands.
 func (e Endpoint) Client() (client.Client, error) {
 	config := rest.CopyConfig(e.Config)
-	config.Timeout = RequestTimeout
+	config.Timeout = Timeout(config, RequestTimeout)
 	config.QPS = -1
 	config.WarningHandler = Warnings
 	return client.New(config, client.Options{Scheme: Scheme})

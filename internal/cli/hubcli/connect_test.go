@@ -91,7 +91,7 @@ func TestInvalidKubeconfigIsRefusedInOneSentence(t *testing.T) {
 		"another kind": {write("c", "{apiVersion: v1, kind: Pod}"), "is not a kubeconfig: its content is not valid; give"},
 		"a wrong type": {write("d", "clusters: 3"), "is not a kubeconfig: its content is not valid; give"},
 	} {
-		_, err := (&MemberFlags{Kubeconfig: c.file}).Endpoint()
+		_, err := (&MemberFlags{Kubeconfig: c.file}).Endpoint("eu")
 		if want := "--cluster-kubeconfig " + c.file + " " + c.want; err == nil || !strings.HasPrefix(err.Error(), want) ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want %q", name, err, want)

@@ -79,7 +79,7 @@ var (
 
 // AddonFlags are those of karmadactl addons.
 var AddonFlags = []foreign{
-	{names: []string{"karmada-kubeconfig", "context"},
+	{names: []string{"karmada-kubeconfig"},
 		why: "the addons of Karmada are part of the hub; --kubeconfig and --karmada-context name the hub"},
 	{names: []string{"member-kubeconfig", "member-context", "private-image-registry", "pod-timeout", "apiservice-timeout",
 		"host-cluster-domain", "karmada-descheduler-image", "karmada-descheduler-replicas", "karmada-metrics-adapter-image",

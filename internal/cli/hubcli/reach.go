@@ -2,6 +2,7 @@ package hubcli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +29,7 @@ import (
 // sentence first.
 func reach(config *rest.Config) error {
 	config = rest.CopyConfig(config)
-	config.Timeout = RequestTimeout
+	config.Timeout = Timeout(config, RequestTimeout)
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("kubeconfig of the hub: %w", err)
@@ -55,7 +56,7 @@ func notHub(host, why string, err error) error {
 // hub. A hub serves its health before it installs its APIs.
 func NotServed(config *rest.Config, what string, err error) error {
 	config = rest.CopyConfig(config)
-	config.Timeout = RequestTimeout
+	config.Timeout = Timeout(config, RequestTimeout)
 	if d, wrong := discovery.NewDiscoveryClientForConfig(config); wrong == nil {
 		var health server.Health
 		raw, wrong := d.RESTClient().Get().AbsPath(server.HealthPath).DoRaw(context.Background())
@@ -88,10 +89,10 @@ func unusable(config *rest.Config, err error) error {
 	case member.Untrusted(err):
 		return &Sentence{fmt.Sprintf("the certificate of the hub %s is not trusted: %s; "+
 			"check certificate-authority-data and tls-server-name in the kubeconfig",
-			host, NoResponseCause(err, RequestTimeout)), err}
+			host, NoResponseCause(err, Timeout(config, RequestTimeout))), err}
 	}
 	return &Sentence{fmt.Sprintf("the hub at %s is not responding: %s; check that it is running and reachable "+
-		"from this machine, and --kubeconfig", host, NoResponseCause(err, RequestTimeout)), err}
+		"from this machine, and --kubeconfig", host, NoResponseCause(err, Timeout(config, RequestTimeout))), err}
 }
 
 // anonymous reports whether a client configuration has no credentials.
@@ -154,6 +155,11 @@ const (
 // AskTimeout bounds the check of one part.
 const AskTimeout = 5 * time.Second
 
+// Timeout returns how long a request of a client may take: what --request-timeout says, or else the limit.
+func Timeout(config *rest.Config, limit time.Duration) time.Duration {
+	return cmp.Or(config.Timeout, limit)
+}
+
 // AskVersion reads the version of a member through the hub.
 func AskVersion(ctx context.Context, d *discovery.DiscoveryClient, cluster string) error {
 	return d.RESTClient().Get().AbsPath(proxy.Path(cluster) + "/version").Do(ctx).Error()
@@ -191,7 +197,7 @@ func ClusterErrorDetails(err error) *metav1.StatusDetails {
 // the right, or the hub has no token.
 func Responds(ctx context.Context, config *rest.Config, cluster string) error {
 	config = rest.CopyConfig(config)
-	config.Timeout = AskTimeout
+	config.Timeout = Timeout(config, AskTimeout)
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err

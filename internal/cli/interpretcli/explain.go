@@ -1,6 +1,7 @@
 package interpretcli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -181,7 +182,7 @@ func clientOf(hub HubClients) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout = requestTimeout
+	config.Timeout = cmp.Or(config.Timeout, requestTimeout)
 	return client.New(config, client.Options{Scheme: scheme})
 }
 

@@ -148,7 +148,7 @@ func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config
 	}
 	var config *rest.Config
 	if flags.Kubeconfig != "" {
-		e, err := flags.Endpoint()
+		e, err := flags.Endpoint(name)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config
 		}
 		config = proxy.Config(hubConfig, name)
 	}
-	config.Timeout, config.QPS = hubcli.RequestTimeout, -1
+	config.Timeout, config.QPS = hubcli.Timeout(hubConfig, hubcli.RequestTimeout), -1
 	return config, nil
 }
 

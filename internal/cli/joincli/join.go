@@ -52,7 +52,7 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 				return err
 			}
 			var err error
-			if j.Endpoint, err = flags.Endpoint(); err != nil {
+			if j.Endpoint, err = flags.Endpoint(j.Name); err != nil {
 				return err
 			}
 			if j.Member, err = j.Endpoint.Client(); err != nil {

@@ -133,7 +133,7 @@ func (r *register) endpoint() (hubcli.Endpoint, error) {
 	if r.kubeconfig == "" {
 		r.kubeconfig = clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
 	}
-	return (&hubcli.MemberFlags{Kubeconfig: r.kubeconfig, Context: r.context}).Endpoint()
+	return (&hubcli.MemberFlags{Kubeconfig: r.kubeconfig, Context: r.context}).Endpoint(r.Cluster)
 }
 
 func (r *register) run(ctx context.Context) error {
@@ -252,7 +252,7 @@ func localMember(flags *hubcli.MemberFlags) (*rest.Config, error) {
 		}
 		return config, nil
 	}
-	e, err := flags.Endpoint()
+	e, err := flags.Endpoint("")
 	return e.Config, err
 }
 

@@ -97,7 +97,7 @@ func (u *unjoin) command(hub *hubcli.HubFlags, cmd *cobra.Command) *cobra.Comman
 			return fmt.Errorf("--wait is %s and must be a positive duration", u.wait)
 		}
 		if flags.Kubeconfig != "" {
-			e, err := flags.Endpoint()
+			e, err := flags.Endpoint(u.name)
 			if err != nil {
 				return err
 			}

@@ -70,7 +70,10 @@ func NewGet(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Com
 			out.On = hubcli.Colors(cmd, out.Out)
 			defer out.Flush()
 		}
-		computed := strings.TrimSuffix(output, "wide") // they have no more columns
+		computed := output
+		if output == "wide" {
+			computed = "" // they have no more columns
+		}
 		switch computedKind(args) {
 		case "orphans":
 			chosen, _ := cmd.Flags().GetStringSlice("clusters")

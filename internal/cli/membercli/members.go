@@ -28,6 +28,7 @@ import (
 	"k8s.io/kubectl/pkg/util/completion"
 
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
@@ -338,11 +339,14 @@ func (p *place) describe(cmd *cobra.Command, args []string, streams genericioopt
 // explain adds to an error where it is from. How a command in a pod ended is no error of the place.
 func (p *place) explain(err error) error {
 	var exit hubcli.ExitError
-	if err == nil || errors.As(err, &exit) || p.Cluster == "" ||
-		strings.Contains(err.Error(), fmt.Sprintf("cluster %q", p.Cluster)) {
+	if err == nil || errors.As(err, &exit) || p.Cluster == "" || hubcli.ClusterErrorDetails(err) != nil {
 		return err
 	}
-	return fmt.Errorf("cluster %q: %w", p.Cluster, err)
+	text := roles.InCluster(p.Cluster, err.Error()) // a stream may have it
+	if at := fmt.Sprintf("cluster %q", p.Cluster); !strings.HasPrefix(text, at) {
+		text = at + ": " + text
+	}
+	return &hubcli.Sentence{Text: text, Err: err}
 }
 
 // found joins the results of several places. That an object does not exist in some of them is no error if it exists in

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -94,15 +95,12 @@ func (b *braking) targets(ctx context.Context, hub *hubcli.HubFlags, where *memb
 		if len(where.Clusters) > 1 {
 			return nil, errors.New("--cluster-kubeconfig is for one cluster: name at most one with --cluster")
 		}
-		e, err := flags.Endpoint()
+		cluster := strings.Join(where.Clusters, "")
+		e, err := flags.Endpoint(cluster)
 		if err != nil {
 			return nil, err
 		}
-		cluster := e.Config.Host
-		if len(where.Clusters) == 1 {
-			cluster = where.Clusters[0]
-		}
-		return []brakeTarget{{cluster, e.Config}}, nil
+		return []brakeTarget{{cmp.Or(cluster, e.Config.Host), e.Config}}, nil
 	}
 	if _, err := hub.ToRESTConfig(); err != nil {
 		return nil, fmt.Errorf("%w\nWithout the hub: use --cluster-kubeconfig, or kubectl in the cluster: %s", err,
@@ -168,7 +166,7 @@ func (b *braking) set(ctx context.Context, t brakeTarget) (changed bool, err err
 		return fmt.Errorf("annotate namespace %s in cluster %q: %w", b.namespace, t.cluster, err)
 	}
 	config := rest.CopyConfig(t.config)
-	config.Timeout, config.QPS, config.WarningHandler = hubcli.RequestTimeout, -1, hubcli.Warnings
+	config.Timeout, config.QPS, config.WarningHandler = hubcli.Timeout(config, hubcli.RequestTimeout), -1, hubcli.Warnings
 	client, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return false, failed(err)

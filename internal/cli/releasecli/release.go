@@ -294,21 +294,33 @@ func (r *releases) start(ctx context.Context, d *draft, kind, name string, wait 
 // checkExists returns an error, with the names that exist, if the namespace has no object of the name. What the user
 // may not list is left to the hub.
 func (r *releases) checkExists(ctx context.Context, kind, name string) error {
-	all := &metav1.PartialObjectMetadataList{}
+	one, all := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadataList{}
+	one.SetGroupVersionKind(releasev1alpha1.GroupVersion.WithKind(kind))
 	all.SetGroupVersionKind(releasev1alpha1.GroupVersion.WithKind(kind + "List"))
-	if name == "" || r.client.List(ctx, all, client.InNamespace(r.namespace)) != nil {
+	if name == "" {
 		return nil
+	}
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, one)
+	if !apierrors.IsNotFound(err) {
+		return readable(err)
+	}
+	if err := r.client.List(ctx, all, client.InNamespace(r.namespace)); err != nil {
+		return readable(err)
 	}
 	var names []string
 	for i := range all.Items {
 		names = append(names, all.Items[i].Name)
 	}
-	if slices.Contains(names, name) {
-		return nil
-	}
 	slices.Sort(names)
 	return fmt.Errorf("there is no %s %q in namespace %q; there are: %s", kind, name, r.namespace,
 		hubcli.OrNone(text.Names(names, 10)))
+}
+
+func readable(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 func newReleaseState(hub *hubcli.HubFlags, use, short, long, verb string) *cobra.Command {

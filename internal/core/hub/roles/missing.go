@@ -59,10 +59,11 @@ func roleFor(all []Missing) string {
 }
 
 // permittedBy reports whether a binding of a role, in the namespace of the right or in all, gives the right, and may be
-// recommended: writers of all namespaces, or of those of the system, can read the credentials of members.
+// recommended: writers of all namespaces, or of those of the system, can read the credentials of members. To read secrets,
+// nobody needs to be a writer.
 func (m Missing) permittedBy(role string) bool {
-	system := m.Namespace == "" || names.Reserved(m.Namespace) || strings.HasPrefix(m.Namespace, "kube-")
-	if system && (role == edit || role == admin) || m.Namespace != "" && role == View {
+	system := m.Namespace == "" || names.OfSystem(m.Namespace)
+	if (system || m.Resource == "secrets" && m.Group == "") && (role == edit || role == admin) || m.Namespace != "" && role == View {
 		return false
 	}
 	rules := rulesInMembers[role]
@@ -163,7 +164,7 @@ var inNoNamespace = strings.Fields("/namespaces /nodes /persistentvolumes admiss
 	"argoproj.io/clusterworkflowtemplates " +
 	"cluster.karmada.io config.karmada.io policy.karmada.io/clusteroverridepolicies " +
 	"policy.karmada.io/clusterpropagationpolicies policy.karmada.io/clustertaintpolicies " +
-	"release.argosy.io/enclosedmanifests release.argosy.io/releaseguards work.karmada.io/clusterresourcebindings")
+	"work.karmada.io/clusterresourcebindings release.argosy.io/enclosedmanifests release.argosy.io/releaseguards")
 
 // clusterScoped reports whether the objects are in no namespace. Only a right to all objects may be about those of all
 // namespaces.
@@ -200,6 +201,9 @@ func Needed(all []Missing) string {
 		return m
 	})
 }
+
+// How returns how a user gets rights to all objects of the hub, with one role.
+func How(all []Missing) string { return Missing{Role: roleFor(all)}.how() }
 
 // sentence names rights with their roles. grantOf returns a right with the role and the namespace of a binding that
 // gives the right.
@@ -266,16 +270,28 @@ func phrases(all []Missing) (text string) {
 // intoMembers is the right to send requests to a member.
 const intoMembers = "clusters/proxy"
 
+// SameNamespace is, in a right that a command needs besides, the namespace of what was denied.
+const SameNamespace = "."
+
 // denial is what an API server says of a request that its RBAC denies.
 var denial = regexp.MustCompile(`User "[^"]*" cannot (\S+) (?:path "([^"]+)"|resource "([^"]+)" in API group "([^"]*)" ` +
-	`(?:at the cluster scope|in the namespace "([^"]+)"))`)
+	`(?:at the cluster scope|in the namespace "([^"]+)"))(?:` + inCluster + `([^"]*)")?`)
 
-// somewhere is how an error names the cluster of a request, or the hub.
-var somewhere = regexp.MustCompile(`cluster "([^"]+)"|on the hub`)
+const inCluster = ` in cluster "`
 
-// Denied names together the rights that a user lacks by the error of requests to the hub, and to members through the
-// hub, which names the cluster before the denial. It is empty for other errors, and for those that name rights already.
-// needs are those that the command needs besides; one without a resource is about what was refused.
+// InCluster returns a text of a member with the cluster in each denial, so that Denied takes none for one of the hub.
+func InCluster(cluster, text string) string {
+	return denial.ReplaceAllStringFunc(text, func(said string) string {
+		if i := strings.LastIndex(said, inCluster); i >= 0 {
+			said = said[:i]
+		}
+		return said + inCluster + cluster + `"`
+	})
+}
+
+// Denied names together the rights that a user lacks by the error of requests to the hub, and to members, whose texts
+// InCluster has marked. It is empty for other errors, and for those that name rights already.
+// needs are those that the command needs besides what the hub denied; one without a resource is about that.
 func Denied(message string, needs ...Missing) string {
 	if strings.Contains(message, "you may not ") {
 		return ""
@@ -286,28 +302,21 @@ func Denied(message string, needs ...Missing) string {
 			all = append(all, m)
 		}
 	}
-	for _, at := range denial.FindAllStringSubmatchIndex(message, -1) {
-		said := denial.FindStringSubmatch(message[at[0]:at[1]])
-		m := Missing{Verb: said[1], Path: said[2], Resource: said[3], Group: said[4], Namespace: said[5]}
-		places := somewhere.FindAllStringSubmatch(message[:at[0]], -1)
-		if len(places) > 0 && !hubOnly(m.Group) && m.Path == "" {
-			m.Cluster = places[len(places)-1][1]
-		}
-		add(m)
+	for _, said := range denial.FindAllStringSubmatch(message, -1) {
+		add(Missing{Verb: said[1], Path: said[2], Resource: said[3], Group: said[4], Namespace: said[5], Cluster: said[6]})
 	}
 	for _, m := range slices.Clone(all) {
 		for _, n := range needs {
 			if n.Resource == "" {
-				n.Group, n.Resource, n.Namespace, n.Cluster = m.Group, m.Resource, m.Namespace, m.Cluster
+				n.Group, n.Resource, n.Namespace = m.Group, m.Resource, m.Namespace
 			}
-			n.also = true
-			add(n)
+			if n.Namespace == SameNamespace {
+				n.Namespace = m.Namespace
+			}
+			if n.also = true; m.Cluster == "" {
+				add(n)
+			}
 		}
 	}
 	return Needed(all)
-}
-
-// hubOnly reports whether members do not serve an API group.
-func hubOnly(group string) bool {
-	return strings.HasSuffix(group, ".karmada.io") || strings.HasSuffix(group, ".argosy.io")
 }

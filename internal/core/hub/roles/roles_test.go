@@ -310,3 +310,35 @@ func TestRightsAreNamedTogether(t *testing.T) {
 		t.Errorf("Denied:\n%s\nwant\n%s", got, want)
 	}
 }
+
+// What a member says is denied there, whatever it says: no role of the hub is named for it.
+func TestDenialsOfMembersAreNeverTheHubs(t *testing.T) {
+	const clusters = `User "x" cannot patch resource "clusters" in API group "cluster.karmada.io" at the cluster scope`
+	for _, said := range []string{
+		clusters,
+		`on the hub: User "x" cannot list resource "deployments" in API group "apps" in the namespace "shop"`,
+		`User "x" cannot get path "/argosy/pods"`,
+		`cluster "us": ` + clusters,
+		"one\n" + clusters + ` in cluster ""` + "\n" + clusters + ` in cluster "us"`,
+	} {
+		marked := InCluster("eu", said)
+		got := Denied(marked, Missing{Verb: "get"}, Missing{Verb: "get", Group: "cluster.karmada.io", Resource: "clusters"})
+		if n := strings.Count(got, "permits it"); !strings.Contains(got, "you may not ") ||
+			n != strings.Count(got, "in that cluster permits it") || strings.Contains(got, "also needs") ||
+			!strings.Contains(got, "of cluster eu") {
+			t.Errorf("%q is named %q", said, got)
+		}
+		if again := InCluster("eu", marked); again != marked {
+			t.Errorf("it is marked twice: %q", again)
+		}
+	}
+}
+
+func TestRightsBesidesAreInTheNamespaceOfTheDenial(t *testing.T) {
+	got := Denied(`User "x" cannot get resource "releases" in API group "release.argosy.io" in the namespace "shop"`,
+		Missing{Verb: "create", Group: "release.argosy.io", Resource: "releaseapprovals", Namespace: SameNamespace})
+	if !strings.Contains(got, "also needs to create releaseapprovals.release.argosy.io in namespace shop; a RoleBinding "+
+		"to the ClusterRole admin permits it") {
+		t.Error(got)
+	}
+}

@@ -200,6 +200,13 @@ func Reserved(namespace string) bool {
 	return namespace == System || namespace == Clusters || strings.HasPrefix(namespace, executionSpacePrefix)
 }
 
+// OfSystem reports whether a namespace is one of Kubernetes, of Karmada or of Argosy, by its name: no user needs to
+// write in it, and some hold credentials.
+func OfSystem(namespace string) bool {
+	first, _, divided := strings.Cut(namespace, "-")
+	return divided && (first == "kube" || first == "karmada" || first == "argosy")
+}
+
 // hash is FNV-1a of the plain string, in decimal, in the alphabet that is safe in names: at most maxHash bytes.
 func hash(s string) string {
 	h := fnv.New32a()
