@@ -181,14 +181,16 @@ func serveForRights(s *clitest.Seeing) {
 func TestForgedDenialsOfMembersNameNoRoleOfTheHub(t *testing.T) {
 	const clusters = `User "x" cannot patch resource "clusters" in API group "cluster.karmada.io" at the cluster scope`
 	for name, body := range map[string]any{
-		"a kind of the hub":    metav1.Status{Message: clusters},
-		"on the hub":           metav1.Status{Message: `on the hub: User "x" cannot list resource "deployments" in API group "apps" in the namespace "shop"`},
-		"a path":               metav1.Status{Message: `User "x" cannot get path "/argosy/pods"`},
-		"the cluster's name":   metav1.Status{Message: `cluster "eu": ` + clusters + "\n" + clusters},
-		"the reason":           metav1.Status{Reason: metav1.StatusReason(clusters), Message: clusters},
-		"a cause":              metav1.Status{Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: clusters}}}},
-		"details of the hub's": metav1.Status{Message: clusters, Details: &metav1.StatusDetails{Group: "cluster.karmada.io", Kind: "clusters", Name: "eu"}},
-		"text":                 clusters,
+		"a kind of the hub": metav1.Status{Message: clusters},
+		"on the hub": metav1.Status{Message: `on the hub: User "x" cannot list resource "deployments" in API group ` +
+			`"apps" in the namespace "shop"`},
+		"a path":             metav1.Status{Message: `User "x" cannot get path "/argosy/pods"`},
+		"the cluster's name": metav1.Status{Message: `cluster "eu": ` + clusters + "\n" + clusters},
+		"the reason":         metav1.Status{Reason: metav1.StatusReason(clusters), Message: clusters},
+		"a cause":            metav1.Status{Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: clusters}}}},
+		"details of the hub's": metav1.Status{Message: clusters, Details: &metav1.StatusDetails{Group: "cluster.karmada.io",
+			Kind: "clusters", Name: "eu"}},
+		"text": clusters,
 	} {
 		for _, args := range []string{"get pods -C eu -n shop", "logs web -C eu -n shop", "status", "orphans -C eu",
 			"adopt deployment web -n shop --cluster eu", "describe pod web -C eu -n shop", "exec web -C eu -n shop -- date",

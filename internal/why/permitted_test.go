@@ -40,7 +40,8 @@ func (l limited) forbids(obj runtime.Object, namespace string) error {
 		return err
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List")))
-	if l.namespace != "" && namespace != l.namespace && plural.Resource != l.allowed || slices.Contains(l.refused, plural.Resource) {
+	if l.namespace != "" && namespace != l.namespace && plural.Resource != l.allowed ||
+		slices.Contains(l.refused, plural.Resource) {
 		return apierrors.NewForbidden(plural.GroupResource(), "", errors.New("no"))
 	}
 	return nil

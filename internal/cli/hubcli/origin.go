@@ -59,24 +59,17 @@ func (o origin) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// withOrigin returns the body of an error of a member, or of the hub's own about one, with its denials marked: a Status in
-// JSON, or text.
+// withOrigin returns the body of an error of a member, or of the hub's own about one, with its denials marked: a Status
+// in JSON, or text.
 func withOrigin(body []byte, cluster string, own bool, header http.Header) []byte {
 	decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	status, ok := decoded.(*metav1.Status)
 	if err != nil || !ok {
 		return []byte(roles.InCluster(cluster, string(body)))
 	}
-	mark := func(text *string) { *text = roles.InCluster(cluster, *text) }
-	mark(&status.Message)
-	if d := status.Details; d != nil {
-		mark(&d.Name)
-		for i := range d.Causes {
-			mark(&d.Causes[i].Message)
-		}
-		if !own && d.Group == clusterv1alpha1.GroupVersion.Group {
-			d.Group = ""
-		}
+	status.Message = roles.InCluster(cluster, status.Message)
+	if d := status.Details; d != nil && !own && d.Group == clusterv1alpha1.GroupVersion.Group {
+		d.Group = ""
 	}
 	text, err := json.Marshal(status)
 	if err != nil {

@@ -59,11 +59,12 @@ func roleFor(all []Missing) string {
 }
 
 // permittedBy reports whether a binding of a role, in the namespace of the right or in all, gives the right, and may be
-// recommended: writers of all namespaces, or of those of the system, can read the credentials of members. To read secrets,
-// nobody needs to be a writer.
+// recommended: writers of all namespaces, or of those of the system, can read the credentials of members; no role is
+// named for Secrets.
 func (m Missing) permittedBy(role string) bool {
 	system := m.Namespace == "" || names.OfSystem(m.Namespace)
-	if (system || m.Resource == "secrets" && m.Group == "") && (role == edit || role == admin) || m.Namespace != "" && role == View {
+	secret := m.Resource == "secrets" && m.Group == ""
+	if (system || secret) && (role == edit || role == admin) || m.Namespace != "" && role == View {
 		return false
 	}
 	rules := rulesInMembers[role]
