@@ -379,8 +379,8 @@ const (
 	// the label resourcetemplate.karmada.io/retain-replicas. Without it, the label is the user's.
 	//
 	// On: bindings, templates. Written by: core/adjust/autoscale, core/schedule. Read by: controller/autoscale,
-	// core/adjust/autoscale, core/dispatch, core/explain/state, core/explain/why, core/schedule, core/workload/fleet. Users
-	// may set it: no.
+	// core/adjust/autoscale, core/dispatch, core/explain/state, core/explain/why, core/schedule, core/workload/fleet.
+	// Users may set it: no.
 	ScaledByAnnotation = "argosy.io/scaled-by"
 
 	// DescheduledAnnotation has the replicas that the descheduler moved, as JSON. It is written together with the

@@ -132,8 +132,8 @@ func sameName(a, b client.Object) bool {
 	return a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
 }
 
-// Shows reports whether the cache has an object as it was written, or later, or a later one of the same name. It is also
-// true if the versions cannot be compared.
+// Shows reports whether the cache has an object as it was written, or later, or a later one of the same name. It is
+// also true if the versions cannot be compared.
 func Shows(cached, written client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
 	return err != nil || order >= 0

@@ -177,8 +177,8 @@ func stored(uid, version string) *workv1alpha2.ResourceBinding {
 	return b
 }
 
-// What the cache shows of an object that is older than a write, or of an earlier one of the name, ends the write only if
-// the object is gone.
+// A pending write ends if the cache shows it or something later, or if the object is gone. An older state, or an
+// earlier object of the name, does not end it.
 func TestEventsOfOtherStatesForgetNoWrite(t *testing.T) {
 	for name, c := range map[string]struct {
 		event func(c *enforcing)

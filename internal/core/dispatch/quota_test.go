@@ -129,7 +129,8 @@ func TestWorksHaveNoMoreThanTheQuotaPermits(t *testing.T) {
 	}
 }
 
-// Kinds whose interpreter is new, fails, or cannot set replicas: clusters keep what they have, and are never scaled to 0.
+// Clusters keep what they have, and are never scaled to 0, if the interpreter of a kind is new, fails, or cannot set
+// replicas.
 func TestClustersKeepReplicasThatTheBindingLacks(t *testing.T) {
 	const (
 		read   = `replicaResource: {luaScript: "function GetReplicas(obj) return obj.spec.wagons, {resourceRequest = {cpu = '1'}} end"}`
