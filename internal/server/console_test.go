@@ -219,7 +219,7 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 		"/console/api/pods": {"GET", "?kind=Deployment.apps&namespace=default&name=web&clusters=eu", nil,
 			http.StatusForbidden, `"missing":{"verb":"get","group":"apps","resource":"deployments","namespace":"default","role":"view"}`},
 		"/console/api/object": {"GET", "?kind=Secret&namespace=default&name=web", nil, http.StatusForbidden,
-			`"missing":{"verb":"get","resource":"secrets","namespace":"default","role":"edit"}`},
+			`"missing":{"verb":"get","resource":"secrets","namespace":"default"}`},
 		"/console/api/change": {"POST", "", map[string]any{"apply": true,
 			"yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: default}}"}, http.StatusOK,
 			`"missing":{"verb":"create","resource":"configmaps","namespace":"default","role":"edit"}}],"applied":false`},

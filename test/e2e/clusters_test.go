@@ -253,7 +253,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 	})
 	t.Run("get clusters", func(t *testing.T) {
 		lines := strings.Split(argosy(t, "get", "clusters"), "\n")
-		if got := strings.Join(strings.Fields(lines[0]), " "); got != "NAME VERSION MODE READY AGE TAINTS" {
+		if got := strings.Join(strings.Fields(lines[0]), " "); got != "NAME VERSION MODE READY AGE TAINTS BRAKE" {
 			t.Errorf("the head is %q", got)
 		}
 		line := func(out string) string {
