@@ -22,8 +22,7 @@ var mayParse = map[string]string{
 	"internal/console/change.go:badLine":                         "the YAML library gives the line of an error in its text only",
 	"internal/core/workload/interpret/script/sandbox.go:explain": "the Lua machine reports its overflows as texts",
 	// Only what is shown depends on the text.
-	"internal/cli/hubcli/kubectl.go:Fatal":      "kubectl puts \"error: \" before its messages",
-	"internal/cli/membercli/members.go:explain": "adds the cluster's name to an error that does not have it",
+	"internal/cli/hubcli/kubectl.go:Fatal": "kubectl puts \"error: \" before its messages",
 	"internal/core/explain/state/state.go:See": "conditions of a binding name clusters in their " +
 		"messages only; no more than the shown state depends on it",
 	"internal/core/explain/why/advice.go:adviceFor": "Kubernetes says in a sentence only why a pod finds no node, or " +

@@ -170,6 +170,10 @@ var doorTests = map[string][]string{
 		"TestTheHubActsInAMemberAsThoseAloneWhomItsRolesLetIn",
 		"FuzzRequest",
 	},
+	"pods and nodes of `metrics.k8s.io`, and `custom.metrics.k8s.io`": {
+		"TestUsersReadOnlyWhatTheyMayInEachMember",
+		"TestRequestsForOtherThanMetricsAreRefused",
+	},
 	"Cluster: `argosy.io/impersonate-system-names`": {
 		"TestLetInSystemNamesOnlyWithImpersonationRights",
 		"TestHubServiceAccountIsNotMemberServiceAccount",
@@ -271,6 +275,10 @@ var boundTests = map[string][]string{
 	"member: cached objects, and again as much for responses in flight": {
 		"TestObjectsOverALimitAreNotMissing",
 		"TestLargeListComesInPages",
+	},
+	"member: metrics for a user ([fleet metrics](fleet-metrics.md))": {
+		"TestMemoryOfResponsesIsFreedAfterEachRequest",
+		"TestClustersWithoutAnAnswerAreLeftOutAndNamed",
 	},
 	"member: a single watch event": {
 		"TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit",

@@ -188,6 +188,7 @@ var stories = []story{
 		{command: "kubectl auth can-i update overridepolicies -n shop --as jane --as-group shop-developers", want: "yes"},
 	}},
 	{page: "docs/autoscaling.md"},
+	{page: "docs/fleet-metrics.md"},
 	{page: "docs/quota.md",
 		before: file("quota.yaml", `apiVersion: policy.karmada.io/v1alpha1
 kind: FederatedResourceQuota
