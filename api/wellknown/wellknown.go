@@ -14,9 +14,9 @@ func RestAnnotation(version string) string { return Prefix + version + "-rest" }
 
 // Settings of templates. They have no effect in members; Bare of core/workload/fleet removes those of rollouts.
 const (
-	// RolloutScopeAnnotation says which pods the numbers of a template are for, such as a partition, maxUnavailable, a
-	// budget, or the bounds of an autoscaler. Fleet: for the pods of all clusters together; the hub divides the numbers.
-	// Cluster: for the pods of each cluster, as in Karmada. The default is Fleet for OpenKruise workloads whose replicas
+	// RolloutScopeAnnotation is the scope of the numbers of a template, such as a partition, maxUnavailable, a budget, or
+	// the bounds of an autoscaler. Fleet: the pods of all clusters together; the hub divides the numbers. Cluster: the
+	// pods of each cluster, as in Karmada. The default is Fleet for OpenKruise workloads whose replicas
 	// are divided, and Cluster for all others. If a user sets the label resourcetemplate.karmada.io/retain-replicas on
 	// such a workload, it is always Cluster.
 	//

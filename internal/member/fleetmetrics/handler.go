@@ -1,5 +1,5 @@
-// Package fleetmetrics serves metrics.k8s.io and custom.metrics.k8s.io on the hub from the members, as Karmada's
-// metrics adapter does, for kubectl top, autoscalers and dashboards.
+// Package fleetmetrics serves metrics.k8s.io and custom.metrics.k8s.io on the hub from the members, for
+// kubectl top and other clients of these APIs.
 //
 // Each member is asked as the user of the request, through the hub's proxy: the user needs get of clusters/proxy on the
 // hub, and the member's RBAC decides what the user may read there. Nothing runs between requests.
