@@ -81,7 +81,16 @@ func New(ctx context.Context, o Options) (*Interpreter, error) {
 	if err := i.rebuild(ctx, o.Live); err != nil {
 		return nil, err
 	}
-	i.Interpreter = interpret.New(tiers.TiersOf(tiers.Sources(&i.customizations, &i.webhooks))...)
+	sources := tiers.Sources(&i.customizations, &i.webhooks)
+	for n := range sources {
+		if sources[n].Name == tiers.Shipped {
+			// The other tiers with scripts and webhooks are measured where they are built.
+			shipped := &live{}
+			shipped.set(measured{sources[n].Tier, tiers.Shipped})
+			sources[n].Tier = shipped
+		}
+	}
+	i.Interpreter = interpret.New(tiers.TiersOf(sources)...)
 	for _, kind := range []client.Object{&configv1alpha1.ResourceInterpreterCustomization{},
 		&configv1alpha1.ResourceInterpreterWebhookConfiguration{}} {
 		informer, err := o.Informers.GetInformer(ctx, kind)
@@ -180,11 +189,13 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	i.slow.reset(concerns)
 	i.recorded.ForgetIf(func(answered) bool { return true })
 	convert := known.convert(i.options.Convert)
-	i.customizations.set(guarded{customization.New(rics,
-		customization.Options{Schema: known.schema(i.options.Schema), Convert: convert, Below: tiers.Below()}), &i.slow})
-	i.webhooks.set(webhook.New(hooks, webhook.Options{Call: i.client.call, NewID: func() types.UID {
+	customized := guarded{customization.New(rics,
+		customization.Options{Schema: known.schema(i.options.Schema), Convert: convert, Below: tiers.Below()}), &i.slow}
+	i.customizations.set(measured{customized, tiers.Customization})
+	hooked := webhook.New(hooks, webhook.Options{Call: i.client.call, NewID: func() types.UID {
 		return types.UID(uuid.NewString())
-	}, Convert: convert, Unchanged: i.unchanged}))
+	}, Convert: convert, Unchanged: i.unchanged})
+	i.webhooks.set(measured{hooked, tiers.Webhook})
 	log.Info("Interpreter configuration changed", "customizations", len(rics), "webhookConfigurations", len(hooks))
 	for _, notify := range subscribers {
 		notify(concerns)

@@ -7,12 +7,14 @@ import (
 	"sync"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
@@ -254,5 +256,54 @@ func TestCustomizationWorksOnceKindIsDefined(t *testing.T) {
 		}
 		h.expect("until the definition says otherwise", shop("v2", "Open"), "",
 			"there is no conversion between the two versions of Shop")
+	})
+}
+
+func TestEachTierWithScriptsOrWebhooksIsMeasured(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h := start(t, ric(t, "shops", "v1", openIsHealthy), &configv1alpha1.ResourceInterpreterWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "parks"},
+			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "parks.example.com",
+				ClientConfig:               admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1")},
+				InterpreterContextVersions: []string{"v1alpha1"},
+				Rules: []configv1alpha1.RuleWithOperations{{
+					Operations: []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth},
+					Rule: configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"},
+						Kinds: []string{"Park"}}}}}},
+		})
+		park := shop("v1", "Open")
+		park.SetKind("Park")
+		ray := shop("v1", "Open")
+		ray.SetAPIVersion("ray.io/v1")
+		ray.SetKind("RayCluster")
+		for _, obj := range []*unstructured.Unstructured{shop("v1", "Open"), park, ray} {
+			_, _ = h.Health(t.Context(), obj) // the webhook fails
+		}
+		counts := map[string]float64{}
+		families, err := metrics.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() != "argosy_interpreter_calls_total" {
+				continue
+			}
+			for _, m := range f.GetMetric() {
+				name := ""
+				for _, l := range m.GetLabel() { // sorted: kind, operation, result, source
+					name += l.GetValue() + " "
+				}
+				counts[strings.TrimSpace(name)] = m.GetCounter().GetValue()
+			}
+		}
+		for _, series := range []string{
+			"Shop.example.com InterpretHealth success ResourceInterpreterCustomization",
+			"Park.example.com InterpretHealth error ResourceInterpreterWebhookConfiguration",
+			"RayCluster.ray.io InterpretHealth success shipped script",
+		} {
+			if counts[series] < 1 {
+				t.Errorf("%s is not counted: %v", series, counts)
+			}
+		}
 	})
 }

@@ -66,26 +66,39 @@ func healthy() map[string]string {
 		`argosy_failover_waiting{job="argosy", instance="a", reason="ReplacementNotHealthy"}`: "2x240",
 		// Approvals take the time that they take.
 		`argosy_releases_waiting{job="argosy", instance="a", severity="Attention", actor="Approver", reason="WaitingForApproval"}`: "3x240",
+		`argosy_cluster_templates_unhealthy{job="argosy", instance="a", member_cluster="eu", lasting="15m"}`:                       "0x240",
+		`argosy_templates_not_interpreted{job="argosy", instance="a", operation="InterpretHealth"}`:                                "0x240",
+		// A webhook was down for a moment, a few objects exceed a limit of the script, and a kind is not used any more.
+		`argosy_interpreter_calls_total{job="argosy", instance="a", source="w", kind="Web.example.com", operation="Retain", result="success"}`:  "0+10x240",
+		`argosy_interpreter_calls_total{job="argosy", instance="a", source="w", kind="Web.example.com", operation="Retain", result="error"}`:    "0x99 40x140",
+		`argosy_interpreter_calls_total{job="argosy", instance="a", source="c", kind="Shop.example.com", operation="Retain", result="success"}`: "0+10x240",
+		`argosy_interpreter_calls_total{job="argosy", instance="a", source="c", kind="Shop.example.com", operation="Retain", result="error"}`:   "0+1x240",
+		`argosy_interpreter_calls_total{job="argosy", instance="a", source="c", kind="Old.example.com", operation="Retain", result="success"}`:  "0x240",
+		`argosy_interpreter_calls_total{job="argosy", instance="a", source="c", kind="Old.example.com", operation="Retain", result="error"}`:    "9x240",
+		`argosy_quota_used_ratio{job="argosy", instance="a", namespace="shop", name="team", resource="cpu", member_cluster=""}`:                 "0.9x240",
 		// Hubs on an external etcd have no quota and no disk of their own, and metrics of a replica that has lost the lead
 		// are old.
-		`argosy_store_size_bytes{job="argosy-two", instance="b"}`:                                           "700x240",
-		`argosy_store_quota_bytes{job="argosy-two", instance="b"}`:                                          "0x240",
-		`argosy_loops_running{job="argosy-two", instance="b"}`:                                              "0x240",
-		`argosy_loops_running{job="argosy-two", instance="c"}`:                                              "1x240",
-		`cluster_ready_state{job="argosy-two", instance="b", member_cluster="ap"}`:                          "0x240",
-		`argosy_cluster_templates_not_applied{job="argosy-two", instance="b", member_cluster="ap"}`:         "3x240",
-		`scheduler_pending_bindings{job="argosy-two", instance="b", queue="unschedulable"}`:                 "3x240",
-		`argosy_member_token_rotation_failed{job="argosy-two", instance="b", member_cluster="ap"}`:          "1x240",
-		`argosy_failover_waiting{job="argosy-two", instance="b", reason="NothingFits"}`:                     "3x240",
-		`argosy_backup_interval_seconds{job="argosy-off", instance="d"}`:                                    "0x240",
-		`argosy_backup_covered_timestamp_seconds{job="argosy-off", instance="d"}`:                           "0x240",
-		`up{job="argosy-two", instance="b"}`:                                                                "1x240",
-		`up{job="argosy-two", instance="c"}`:                                                                "1x240",
-		`up{job="node-exporter", instance="a"}`:                                                             "0x240",
-		`apiserver_request_total{job="kubernetes", code="500"}`:                                             "0+6000x240",
-		`workqueue_depth{job="kubernetes", name="nodes"}`:                                                   "0+100x240",
-		`apiserver_request_duration_seconds_bucket{job="kubernetes", instance="a", verb="POST", le="0.1"}`:  "0x240",
-		`apiserver_request_duration_seconds_bucket{job="kubernetes", instance="a", verb="POST", le="+Inf"}`: "0+100x240",
+		`argosy_store_size_bytes{job="argosy-two", instance="b"}`:                                                                   "700x240",
+		`argosy_store_quota_bytes{job="argosy-two", instance="b"}`:                                                                  "0x240",
+		`argosy_loops_running{job="argosy-two", instance="b"}`:                                                                      "0x240",
+		`argosy_loops_running{job="argosy-two", instance="c"}`:                                                                      "1x240",
+		`cluster_ready_state{job="argosy-two", instance="b", member_cluster="ap"}`:                                                  "0x240",
+		`argosy_cluster_templates_not_applied{job="argosy-two", instance="b", member_cluster="ap"}`:                                 "3x240",
+		`argosy_cluster_templates_unhealthy{job="argosy-two", instance="b", member_cluster="ap", lasting="15m"}`:                    "3x240",
+		`argosy_templates_not_interpreted{job="argosy-two", instance="b", operation="Retain"}`:                                      "3x240",
+		`argosy_quota_used_ratio{job="argosy-two", instance="b", namespace="shop", name="team", resource="cpu", member_cluster=""}`: "1x240",
+		`scheduler_pending_bindings{job="argosy-two", instance="b", queue="unschedulable"}`:                                         "3x240",
+		`argosy_member_token_rotation_failed{job="argosy-two", instance="b", member_cluster="ap"}`:                                  "1x240",
+		`argosy_failover_waiting{job="argosy-two", instance="b", reason="NothingFits"}`:                                             "3x240",
+		`argosy_backup_interval_seconds{job="argosy-off", instance="d"}`:                                                            "0x240",
+		`argosy_backup_covered_timestamp_seconds{job="argosy-off", instance="d"}`:                                                   "0x240",
+		`up{job="argosy-two", instance="b"}`:                                                                                        "1x240",
+		`up{job="argosy-two", instance="c"}`:                                                                                        "1x240",
+		`up{job="node-exporter", instance="a"}`:                                                                                     "0x240",
+		`apiserver_request_total{job="kubernetes", code="500"}`:                                                                     "0+6000x240",
+		`workqueue_depth{job="kubernetes", name="nodes"}`:                                                                           "0+100x240",
+		`apiserver_request_duration_seconds_bucket{job="kubernetes", instance="a", verb="POST", le="0.1"}`:                          "0x240",
+		`apiserver_request_duration_seconds_bucket{job="kubernetes", instance="a", verb="POST", le="+Inf"}`:                         "0+100x240",
 	}
 }
 
@@ -290,6 +303,17 @@ func TestEachAlertFires(t *testing.T) {
 			`, member_cluster="eu"}`: "2x240"}, quiet: 14, fires: 15, message: "2 templates cannot be applied in cluster eu"},
 		"ArgosyBindingsUnschedulable": {series: map[string]string{`scheduler_pending_bindings{` + a +
 			`, queue="unschedulable"}`: "4x240"}, quiet: 14, fires: 15, message: "4 bindings"},
+		"ArgosyTemplatesUnhealthy": {series: map[string]string{`argosy_cluster_templates_unhealthy{` + a +
+			`, member_cluster="eu", lasting="15m"}`: "0x9 2x230"}, quiet: 11, fires: 12,
+			message: "2 templates have been unhealthy in cluster eu"},
+		"ArgosyTemplatesNotInterpreted": {series: map[string]string{`argosy_templates_not_interpreted{` + a +
+			`, operation="InterpretHealth"}`: "3x240"}, quiet: 9, fires: 10, message: "InterpretHealth fails for 3 templates"},
+		"ArgosyInterpreterFailing": {series: map[string]string{`argosy_interpreter_calls_total{` + a +
+			`, source="c", kind="Shop.example.com", operation="Retain", result="error"}`: "0+90x240"}, quiet: 14, fires: 17,
+			message: "Retain of Shop.example.com fails in 90% of the calls"},
+		"ArgosyQuotaNearlyUsed": {series: map[string]string{`argosy_quota_used_ratio{` + a +
+			`, namespace="shop", name="team", resource="cpu", member_cluster="eu"}`: "0.95x240"}, quiet: 14, fires: 15,
+			message: "95% of cpu of the quota shop/team are used in cluster eu."},
 		"ArgosyFailoverStuck": {series: map[string]string{`argosy_failover_waiting{` + a +
 			`, reason="NothingFits"}`: "5x240"}, quiet: 9, fires: 10, message: "5 workloads cannot fail over: NothingFits"},
 		"ArgosyReleaseStuck": {series: map[string]string{`argosy_releases_waiting{` + a +

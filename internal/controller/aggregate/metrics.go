@@ -4,14 +4,20 @@ import (
 	"cmp"
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -22,7 +28,16 @@ var (
 	failedDesc = prometheus.NewDesc("argosy_cluster_templates_not_applied",
 		"Number of templates whose objects could not be applied in a cluster, and are being retried.",
 		[]string{"member_cluster"}, nil)
+	unhealthyDesc = prometheus.NewDesc("argosy_cluster_templates_unhealthy",
+		"Number of templates that have been unhealthy in a cluster without interruption for at least this long.",
+		[]string{"member_cluster", "lasting"}, nil)
+	unreadDesc = prometheus.NewDesc("argosy_templates_not_interpreted",
+		"Number of templates for which an interpreter operation fails, in the hub or in a cluster.", []string{"operation"}, nil)
 )
+
+// lasting are the values of the label of unhealthyDesc. A template that has been unhealthy for an hour counts in "15m"
+// too.
+var lasting = map[string]time.Duration{"15m": 15 * time.Minute, "1h": time.Hour, "1d": 24 * time.Hour}
 
 // followed is the reader of the bindings for the metrics of this process.
 var followed atomic.Pointer[client.Reader]
@@ -46,6 +61,15 @@ func countTemplates(to chan<- prometheus.Metric) {
 	}
 	for cluster, n := range notApplied(all) {
 		to <- prometheus.MustNewConstMetric(failedDesc, prometheus.GaugeValue, float64(n), cluster)
+	}
+	now := time.Now()
+	for label, long := range lasting {
+		for cluster, n := range unhealthy(all, now.Add(-long)) {
+			to <- prometheus.MustNewConstMetric(unhealthyDesc, prometheus.GaugeValue, float64(n), cluster, label)
+		}
+	}
+	for operation, n := range notInterpreted(all) {
+		to <- prometheus.MustNewConstMetric(unreadDesc, prometheus.GaugeValue, float64(n), string(operation))
 	}
 }
 
@@ -80,6 +104,44 @@ func notApplied(all []workv1alpha2.Binding) map[string]int {
 		for _, item := range b.BindingStatus().AggregatedStatus {
 			if !item.Applied && item.AppliedMessage != "" {
 				out[item.ClusterName]++
+			}
+		}
+	}
+	return out
+}
+
+// unhealthy counts bindings that have been unhealthy since this time or longer, by cluster. It includes zeros, so that
+// alerts end. A cluster that a binding leaves does not count.
+func unhealthy(all []workv1alpha2.Binding, since time.Time) map[string]int {
+	out := map[string]int{}
+	for _, b := range all {
+		ill := map[string]bool{}
+		for _, item := range b.BindingStatus().AggregatedStatus {
+			ill[item.ClusterName] = item.Health == workv1alpha1.ResourceUnhealthy && item.UnhealthySince != nil &&
+				!item.UnhealthySince.After(since)
+		}
+		for _, t := range b.BindingSpec().Clusters {
+			out[t.Name] += 0
+			if ill[t.Name] {
+				out[t.Name]++
+			}
+		}
+	}
+	return out
+}
+
+// notInterpreted counts bindings with the condition of a failed operation, by operation. It includes zeros. Works of
+// agents report such failures too.
+func notInterpreted(all []workv1alpha2.Binding) map[configv1alpha1.InterpreterOperation]int {
+	out := map[configv1alpha1.InterpreterOperation]int{}
+	for _, o := range script.Operations {
+		out[o.Operation] = 0
+	}
+	for _, b := range all {
+		for operation := range out {
+			c := meta.FindStatusCondition(b.BindingStatus().Conditions, string(operation))
+			if c != nil && c.Status == metav1.ConditionFalse && c.Reason == interpret.ReasonFault {
+				out[operation]++
 			}
 		}
 	}

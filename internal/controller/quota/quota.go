@@ -67,6 +67,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	}); err != nil {
 		return fmt.Errorf("index works by quota: %w", err)
 	}
+	followed.Store(new(client.Reader(mgr.GetCache())))
 	return ctrl.NewControllerManagedBy(mgr).Named("quota").
 		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha1.Work{}, filter.Delayed(gather, func(_ context.Context, obj client.Object) []reconcile.Request {
