@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -285,7 +284,7 @@ func Namespaces(in Input) []Result {
 // and its owner has not asked to skip it.
 func AutoPropagated(namespace *unstructured.Unstructured) bool {
 	name := namespace.GetName()
-	return !names.Reserved(name) && name != metav1.NamespaceDefault && !strings.HasPrefix(name, "kube-") &&
+	return !names.Reserved(name) && name != metav1.NamespaceDefault &&
 		namespace.GetLabels()[policyv1alpha1.NamespaceSkipAutoPropagationLabel] != "true"
 }
 

@@ -1,8 +1,6 @@
 package propagate
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -54,7 +52,7 @@ func ExclusionOf(t match.Template) Exclusion {
 	switch {
 	case !Propagable(gk):
 		return ExcludedKind
-	case excludedNamespace(t.Namespace), gk == schema.GroupKind{Kind: "Namespace"} && excludedNamespace(t.Name):
+	case names.Reserved(t.Namespace), gk == schema.GroupKind{Kind: "Namespace"} && names.Reserved(t.Name):
 		return ExcludedNamespace
 	case gk == schema.GroupKind{Kind: "ConfigMap"} &&
 		(t.Name == "extension-apiserver-authentication" || t.Name == "kube-root-ca.crt"):
@@ -68,7 +66,3 @@ func Excluded(t match.Template) bool { return ExclusionOf(t) != "" }
 
 // ManagedElsewhere reports whether another component propagates the template, so that policies do not apply.
 func ManagedElsewhere(t match.Template) bool { return t.Labels[policyv1alpha1.ClaimedByLabel] != "" }
-
-func excludedNamespace(namespace string) bool {
-	return names.Reserved(namespace) || strings.HasPrefix(namespace, "kube-")
-}

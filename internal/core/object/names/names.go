@@ -195,13 +195,15 @@ func ClusterOf(namespace string) (string, error) {
 	return cluster, nil
 }
 
-// Reserved reports whether a namespace belongs to the system, so that nothing in it is ever a template.
+// Reserved reports whether a namespace belongs to Kubernetes or to the hub, so that nothing in it is ever a template.
+// These are Karmada's: users may have other namespaces that OfSystem takes for those of the system.
 func Reserved(namespace string) bool {
-	return namespace == System || namespace == Clusters || strings.HasPrefix(namespace, executionSpacePrefix)
+	return namespace == System || namespace == Clusters || strings.HasPrefix(namespace, executionSpacePrefix) ||
+		strings.HasPrefix(namespace, "kube-")
 }
 
-// OfSystem reports whether a namespace is one of Kubernetes, of Karmada or of Argosy, by its name: no user needs to
-// write in it, and some hold credentials.
+// OfSystem reports whether a namespace is one of Kubernetes, of Karmada or of Argosy, by its name: few users need to
+// write in it, and some hold credentials. Templates in it may be propagated: see Reserved.
 func OfSystem(namespace string) bool {
 	first, _, divided := strings.Cut(namespace, "-")
 	return divided && (first == "kube" || first == "karmada" || first == "argosy")

@@ -82,11 +82,17 @@ func TestAnExecutionSpaceNamesItsCluster(t *testing.T) {
 	}
 }
 
-func TestTheSystemsNamespacesAreReserved(t *testing.T) {
-	for ns, want := range map[string]bool{"karmada-system": true, "karmada-cluster": true, "karmada-es-eu": true,
-		"default": false, "karmada": false, "kube-system": false} {
-		if Reserved(ns) != want {
-			t.Errorf("namespace %q reserved: %v, want %v", ns, !want, want)
+// No role to write is named for a namespace that looks like one of the system, but templates in it are propagated as
+// Karmada does: a user's namespace may have such a name.
+func TestNamespacesOfTheSystemAreKnown(t *testing.T) {
+	for ns, want := range map[string]struct{ reserved, ofSystem bool }{
+		"karmada-system": {true, true}, "karmada-cluster": {true, true}, "karmada-es-eu": {true, true},
+		"kube-system": {true, true}, "kube-public": {true, true}, "kube-state-metrics": {true, true},
+		"karmada-monitoring": {false, true}, "argosy-shop": {false, true}, "argosy-system": {false, true},
+		"default": {}, "karmada": {}, "argosy": {}, "kube": {}, "kubernetes": {}, "shop": {}, "my-kube-shop": {}, "": {},
+	} {
+		if Reserved(ns) != want.reserved || OfSystem(ns) != want.ofSystem {
+			t.Errorf("namespace %q is reserved: %t, of the system: %t, want %+v", ns, Reserved(ns), OfSystem(ns), want)
 		}
 	}
 }
