@@ -121,8 +121,6 @@ type Options struct {
 	Autoscaling Autoscaling
 	// Grants are the users who may act in members as themselves.
 	Grants acting.Source
-	// QuotasOff counts FederatedResourceQuotas and refuses nothing.
-	QuotasOff bool
 	// ForbidOverwrite treats users' requests to overwrite objects in members as abort.
 	ForbidOverwrite bool
 	// Turn identifies this run of the controllers to members.
@@ -188,7 +186,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if !o.QuotasOff {
+	if !o.Scheduler.QuotasOff {
 		if mgr, err = quota.Enforce(ctx, mgr); err != nil {
 			return err
 		}
@@ -400,7 +398,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter,
 				Pods:      dispatch.PodsOf(members),
-				Scheduler: o.Scheduler, ForbidOverwrite: o.ForbidOverwrite, QuotasOff: o.QuotasOff,
+				Scheduler: o.Scheduler, ForbidOverwrite: o.ForbidOverwrite,
 				Concurrency: o.Concurrency, Definitions: definitions})
 		}},
 		{"release-history", func() error {

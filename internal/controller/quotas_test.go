@@ -16,6 +16,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 	"github.com/argosy-io/argosy/test/kit/coretest"
 	"github.com/argosy-io/argosy/test/kit/membertest"
@@ -355,7 +356,7 @@ func TestConcurrentPlacementsStayWithinTheQuota(t *testing.T) {
 func TestQuotasAreOnlyCountedWithoutEnforcement(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
-		w := newQuotas(t, Options{QuotasOff: true})
+		w := newQuotas(t, Options{Scheduler: coreschedule.Settings{QuotasOff: true}})
 		w.quota("team", "cpu: 1", "")
 		w.deploy("web", 2, "1")
 		w.expect("web", "team", "placed 2, running 2, Success, used 2")

@@ -187,7 +187,8 @@ func (c Config) schedulerSettings() (schedule.Settings, error) {
 	if err != nil {
 		return schedule.Settings{}, fmt.Errorf("scheduler.plugins: %w: correct --plugins", err)
 	}
-	return schedule.Settings{Name: c.Scheduler.Name, Plugins: plugins, KeepEmpty: c.Members.EmptyWorkloads}, nil
+	return schedule.Settings{Name: c.Scheduler.Name, Plugins: plugins, KeepEmpty: c.Members.EmptyWorkloads,
+		QuotasOff: !c.EnforceFederatedQuotas}, nil
 }
 
 // DeschedulerConfig configures when replicas move after they were placed.

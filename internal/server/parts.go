@@ -99,7 +99,7 @@ func AllParts() Parts {
 			var plugins []apiserver.AdmissionPlugin
 			tolerations := d.Settings.Taints.tolerations()
 			for _, p := range admission.Plugins(admission.Options{ForbidOverwrite: d.Settings.ForbidOverwrite,
-				QuotasOff:              !d.Settings.EnforceFederatedQuotas,
+				QuotasOff:              d.Scheduler.QuotasOff,
 				NoExecuteTaintPolicies: d.Settings.Taints.AllowNoExecutePolicy, Tolerations: &tolerations}) {
 				plugins = append(plugins, apiserver.AdmissionPlugin{Name: p.Name, New: p.New})
 			}
@@ -163,7 +163,6 @@ func AllParts() Parts {
 				Autoscaling:     d.Settings.Autoscaling.options(),
 				Grants:          of(d),
 				ForbidOverwrite: d.Settings.ForbidOverwrite,
-				QuotasOff:       !d.Settings.EnforceFederatedQuotas,
 				Turn:            d.Turn,
 				History:         d.History,
 			}

@@ -299,8 +299,10 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 			return f, fmt.Errorf("list releases: %w", err)
 		}
 		var quotas policyv1alpha1.FederatedResourceQuotaList
-		if err := may.List(ctx, &quotas, client.InNamespace(namespace)); err != nil {
-			return f, fmt.Errorf("list FederatedResourceQuotas: %w", err)
+		if !q.Scheduler.QuotasOff {
+			if err := may.List(ctx, &quotas, client.InNamespace(namespace)); err != nil {
+				return f, fmt.Errorf("list FederatedResourceQuotas: %w", err)
+			}
 		}
 		f.Scalers, f.Releases, f.Quotas = scalers.Items, releases.Items, quotas.Items
 		if f.Autoscalers, err = autoscalers(ctx, may, namespace); err != nil {

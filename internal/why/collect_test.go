@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +31,7 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/apistatus"
@@ -400,9 +403,14 @@ func TestSchedulerConfigurationOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := Scheduler{Settings: schedule.Settings{Name: "ours", Plugins: plugins, KeepEmpty: true},
+	set := Scheduler{Settings: schedule.Settings{Name: "ours", Plugins: plugins, KeepEmpty: true, QuotasOff: true},
 		Failover: failover.Defaults}
 	set.Failover.AllBindings = false
+	for field, value := range reflect.ValueOf(set.Settings).Fields() {
+		if value.IsZero() {
+			t.Errorf("the test does not set %s", field.Name)
+		}
+	}
 	server := httptest.NewServer(SchedulerHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
 		set))
 	if got := SchedulerOf(t.Context(), &rest.Config{Host: server.URL}); got != set {
@@ -411,6 +419,44 @@ func TestSchedulerConfigurationOverHTTP(t *testing.T) {
 	server.Close()
 	if got := SchedulerOf(t.Context(), &rest.Config{Host: server.URL}); got != (Scheduler{}) {
 		t.Errorf("a hub that does not answer has %+v", got)
+	}
+}
+
+func TestQuotasThatTheHubOnlyCountsRefuseNothing(t *testing.T) {
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", "web-deployment")}
+	b.Spec = workv1alpha2.ResourceBindingSpec{Replicas: 6, Placement: &policyv1alpha1.Placement{},
+		Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
+		ReplicaRequirements: &workv1alpha2.ReplicaRequirements{
+			ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("1")}}}
+	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"namespace": "shop", "name": "web"}}}
+	b.Annotations = map[string]string{wellknown.QuotaRefusedAnnotation: propagate.Digest(template)}
+	limit := corev1.ResourceList{"cpu": resource.MustParse("1")}
+	team := &policyv1alpha1.FederatedResourceQuota{ObjectMeta: objectMeta("shop", "team"),
+		Spec:   policyv1alpha1.FederatedResourceQuotaSpec{Overall: limit},
+		Status: policyv1alpha1.FederatedResourceQuotaStatus{Overall: limit}}
+	eu := &clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu"), Status: clusterv1alpha1.ClusterStatus{
+		Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue}},
+		APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1",
+			Resources: []clusterv1alpha1.APIResource{{Kind: "Deployment"}}}}}}
+	for name, c := range map[string]struct{ off, forbidden bool }{
+		"enforced": {}, "counted": {off: true}, "hidden": {forbidden: true}, "hidden and counted": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := hub(b, team, eu)
+			if c.forbidden {
+				r = refusing{r, "", "FederatedResourceQuota"}
+			}
+			f, err := collect(t.Context(), r, template, Query{
+				Scheduler: Scheduler{Settings: schedule.Settings{QuotasOff: c.off}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := fmt.Sprint(why.Explain(f), f.Missing)
+			if strings.Contains(strings.ToLower(said), "federatedresourcequota") == c.off {
+				t.Errorf("off %t: %s", c.off, said)
+			}
+		})
 	}
 }
 

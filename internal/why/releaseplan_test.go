@@ -3,6 +3,7 @@ package why
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -40,8 +41,8 @@ func (r refusing) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 }
 
 func (r refusing) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if _, is := list.(*releasev1alpha1.ReleaseRevisionList); is && r.list == "ReleaseRevision" {
-		return forbidden(r.list)
+	if r.list != "" && strings.HasSuffix(fmt.Sprintf("%T", list), "."+r.list+"List") {
+		return forbidden(strings.ToLower(r.list) + "s")
 	}
 	return r.Reader.List(ctx, list, opts...)
 }

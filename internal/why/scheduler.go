@@ -30,6 +30,7 @@ type schedulerJSON struct {
 	Name      string            `json:"name"`
 	Plugins   []string          `json:"plugins"`
 	KeepEmpty bool              `json:"keepEmpty,omitempty"`
+	QuotasOff bool              `json:"quotasOff,omitempty"`
 	Failover  *failover.Options `json:"failover,omitempty"`
 }
 
@@ -37,7 +38,7 @@ type schedulerJSON struct {
 func SchedulerHandler(connect Connector, s Scheduler) http.Handler {
 	return answering(connect, func(context.Context, url.Values, client.Reader, meta.RESTMapper) (any, error) {
 		return schedulerJSON{Name: s.Name, Plugins: strings.Split(s.Plugins.String(), ","), KeepEmpty: s.KeepEmpty,
-			Failover: &s.Failover}, nil
+			QuotasOff: s.QuotasOff, Failover: &s.Failover}, nil
 	})
 }
 
@@ -48,7 +49,7 @@ func SchedulerOf(ctx context.Context, hub *rest.Config) Scheduler {
 	if askHub(ctx, hub, SchedulerPath, nil, &says) != nil {
 		return Scheduler{}
 	}
-	set := Scheduler{Settings: schedule.Settings{Name: says.Name, KeepEmpty: says.KeepEmpty}}
+	set := Scheduler{Settings: schedule.Settings{Name: says.Name, KeepEmpty: says.KeepEmpty, QuotasOff: says.QuotasOff}}
 	if says.Failover != nil {
 		set.Failover = *says.Failover
 	}

@@ -146,6 +146,16 @@ func lacked(missing []roles.Missing) (lines []string) {
 	return lines
 }
 
+// recorded returns the settings of a hub as a document has them.
+func recorded(set why.Scheduler) *simulate.Scheduler {
+	s := &simulate.Scheduler{Name: set.Name, Plugins: set.Plugins.String(), KeepEmpty: set.KeepEmpty,
+		QuotasOff: set.QuotasOff}
+	if set.Failover != (failover.Options{}) {
+		s.Failover = &set.Failover
+	}
+	return s
+}
+
 // nodes returns documents with the facts that the hub's scheduler uses: its configuration, and the nodes of each
 // cluster.
 func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simulate.Object, error) {
@@ -162,11 +172,6 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 	}
 	apart := capacity.PodsOf(placed)
 
-	set := why.SchedulerOf(ctx, r.config)
-	scheduler := &simulate.Scheduler{Name: set.Name, Plugins: set.Plugins.String(), KeepEmpty: set.KeepEmpty}
-	if set.Failover != (failover.Options{}) {
-		scheduler.Failover = &set.Failover
-	}
 	var documents []simulate.Object
 	add := func(s *simulate.Scheduler, members ...simulate.DocumentCluster) error {
 		u, err := simulate.DocumentOf(s, members...)
@@ -175,7 +180,7 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 		}
 		return err
 	}
-	if err := add(scheduler); err != nil {
+	if err := add(recorded(why.SchedulerOf(ctx, r.config))); err != nil {
 		return nil, err
 	}
 	for _, o := range all {

@@ -1,13 +1,16 @@
 package explaincli
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -33,5 +36,26 @@ func TestOperatorsMayReadWhatASimulationReads(t *testing.T) {
 		return slices.Contains(r.NonResourceURLs, why.NodesPath)
 	}) {
 		t.Errorf("operators may not get %s", why.NodesPath)
+	}
+}
+
+func TestRecordedFleetHasTheSettingsOfItsHub(t *testing.T) {
+	plugins, err := schedule.ParsePlugins([]string{"*", "-TaintToleration"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := schedule.Settings{Name: "ours", Plugins: plugins, KeepEmpty: true, QuotasOff: true}
+	for field, value := range reflect.ValueOf(set).Fields() {
+		if value.IsZero() {
+			t.Errorf("the test does not set %s", field.Name)
+		}
+	}
+	document, err := simulate.DocumentOf(recorded(why.Scheduler{Settings: set}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, err := simulate.Load([]simulate.Object{{Unstructured: document}}, "")
+	if err != nil || fleet.Scheduler() != set {
+		t.Errorf("got %+v, %v, want %+v", fleet.Scheduler(), err, set)
 	}
 }

@@ -54,8 +54,6 @@ type Options struct {
 	Scheduler schedule.Settings
 	// ForbidOverwrite treats users' requests to overwrite objects in members as abort, in every namespace.
 	ForbidOverwrite bool
-	// QuotasOff: FederatedResourceQuotas are not enforced.
-	QuotasOff bool
 	// Concurrency is the number of bindings that are reconciled at the same time.
 	Concurrency int
 	// Definitions are the hub's own.
@@ -251,7 +249,7 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 			in.Existing[target.Name] = work
 		}
 	}
-	if !r.QuotasOff && b.GetNamespace() != "" {
+	if !r.Scheduler.QuotasOff && b.GetNamespace() != "" {
 		var quotas policyv1alpha1.FederatedResourceQuotaList
 		if err := r.client.List(ctx, &quotas, client.InNamespace(b.GetNamespace()),
 			client.UnsafeDisableDeepCopy); err != nil {

@@ -55,6 +55,8 @@ type Settings struct {
 	// KeepEmpty is Karmada's enable-empty-workload-propagation: a workload with divided replicas also goes to chosen
 	// clusters that get no replica, so it still exists there when it is scaled to zero.
 	KeepEmpty bool
+	// QuotasOff counts FederatedResourceQuotas and refuses nothing.
+	QuotasOff bool
 }
 
 // Scheduler returns the name of the scheduler.

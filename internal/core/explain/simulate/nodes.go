@@ -50,6 +50,8 @@ type Scheduler struct {
 	Plugins string `json:"plugins,omitempty"`
 	// KeepEmpty is --enable-empty-workload-propagation of the hub.
 	KeepEmpty bool `json:"keepEmpty,omitempty"`
+	// QuotasOff is --enforce-federated-quotas=false of the hub.
+	QuotasOff bool `json:"quotasOff,omitempty"`
 	// Failover are the hub's failover options; nil for the defaults.
 	Failover *failover.Options `json:"failover,omitempty"`
 }
@@ -171,6 +173,7 @@ func (f *Fleet) addMembers(o Object, sources map[string]string) error {
 	}
 	if scheduler != nil {
 		f.scheduler.Name, f.scheduler.KeepEmpty = cmp.Or(scheduler.Name, f.scheduler.Name), scheduler.KeepEmpty
+		f.scheduler.QuotasOff = scheduler.QuotasOff
 		f.scheduler.Plugins, _ = scheduler.plugins() // checked when it was read
 		if scheduler.Failover != nil {
 			f.failover = *scheduler.Failover

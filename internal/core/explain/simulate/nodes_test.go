@@ -175,10 +175,10 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace:
 }
 
 func TestSchedulerIsConfiguredByTheFile(t *testing.T) {
-	const set = "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nscheduler: {name: other, plugins: \"*,-TaintToleration\", keepEmpty: true}\n---\n"
+	const set = "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nscheduler: {name: other, plugins: \"*,-TaintToleration\", keepEmpty: true, quotasOff: true}\n---\n"
 	f := load(t, three+set)
 	if s := f.Scheduler(); s.Name != "other" || s.Plugins.Runs(schedule.TaintToleration) ||
-		!s.Plugins.Runs(schedule.ClusterAffinity) || !s.KeepEmpty {
+		!s.Plugins.Runs(schedule.ClusterAffinity) || !s.KeepEmpty || !s.QuotasOff {
 		t.Errorf("it is %+v", s)
 	}
 	if name := load(t, three).Scheduler().Scheduler(); name != policyv1alpha1.DefaultSchedulerName {

@@ -683,6 +683,29 @@ func TestDisabledPluginIsSkippedAndReported(t *testing.T) {
 	}
 }
 
+func TestQuotasThatTheHubOnlyCountsRefuseNothing(t *testing.T) {
+	fleet := load(t, three+policy("shop", "", byRoom)+deployment("web", 9)+deployment("api", 6)+teamQuota)
+	for name, c := range map[string]struct {
+		change  Change
+		refused int
+	}{
+		"more replicas":  {Change{Scale: []Scale{scale(t, "deployment/web=11")}}, 1},
+		"a new workload": {Change{Namespace: "default", Objects: objects(t, deployment("new", 2))}, 1},
+		"a new quota":    {Change{Namespace: "default", Objects: objects(t, strings.Replace(teamQuota, "16", "10", 1))}, 0},
+	} {
+		for _, off := range []bool{false, true} {
+			want := c.refused
+			if off {
+				want = 0
+			}
+			r, err := Run(t.Context(), fleet.ScheduledBy(schedule.Settings{QuotasOff: off}), c.change)
+			if err != nil || r.Summary.Unplaced != want {
+				t.Errorf("%s, quotas off %t: %d do not fit, want %d: %+v, %v", name, off, r.Summary.Unplaced, want, r.Workloads, err)
+			}
+		}
+	}
+}
+
 // A check shows the problems of the objects that it is about, and no problem that other objects have anyway.
 func TestNarrowReportIsAboutTheChangedObjects(t *testing.T) {
 	silent := strings.Replace(cluster("m9", 4, ""), `{type: Ready, status: "True"}`,

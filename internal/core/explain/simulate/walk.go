@@ -528,7 +528,7 @@ func (s *state) overQuota(key types.NamespacedName, is workv1alpha2.Binding) err
 			quotas = append(quotas, q)
 		}
 	}
-	if len(quotas) == 0 {
+	if len(quotas) == 0 || s.scheduler.QuotasOff {
 		return nil
 	}
 	slices.SortFunc(quotas, func(a, b policyv1alpha1.FederatedResourceQuota) int {

@@ -50,7 +50,7 @@ type Facts struct {
 	// Scalers are the FederatedHPAs of its namespace, Autoscalers the objects there of kinds that scale in members.
 	Scalers     []autoscalingv1alpha1.FederatedHPA
 	Autoscalers []*unstructured.Unstructured
-	// Quotas are the FederatedResourceQuotas of its namespace.
+	// Quotas are the FederatedResourceQuotas of its namespace that the hub enforces.
 	Quotas []policyv1alpha1.FederatedResourceQuota
 	// Releases in its namespace.
 	Releases []releasev1alpha1.Release
