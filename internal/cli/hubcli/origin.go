@@ -68,8 +68,16 @@ func withOrigin(body []byte, cluster string, own bool, header http.Header) []byt
 		return []byte(roles.InCluster(cluster, string(body)))
 	}
 	status.Message = roles.InCluster(cluster, status.Message)
-	if d := status.Details; d != nil && !own && d.Group == clusterv1alpha1.GroupVersion.Group {
-		d.Group = ""
+	status.Reason = metav1.StatusReason(roles.InCluster(cluster, string(status.Reason)))
+	if d := status.Details; d != nil {
+		for i := range d.Causes {
+			d.Causes[i].Message = roles.InCluster(cluster, d.Causes[i].Message)
+			d.Causes[i].Field = roles.InCluster(cluster, d.Causes[i].Field)
+		}
+		d.Name, d.Kind = roles.InCluster(cluster, d.Name), roles.InCluster(cluster, d.Kind)
+		if !own && d.Group == clusterv1alpha1.GroupVersion.Group {
+			d.Group = ""
+		}
 	}
 	text, err := json.Marshal(status)
 	if err != nil {

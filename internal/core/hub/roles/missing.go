@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type Missing struct {
 	Path string `json:"path,omitempty"`
 	// Namespace is empty for all namespaces, and for cluster-scoped objects.
 	Namespace string `json:"namespace,omitempty"`
+	// Everywhere is true if the right is about the objects of all namespaces.
+	Everywhere bool `json:"everywhere,omitempty"`
 	// Role is the role with the fewest rights that has it; empty if none has.
 	Role string `json:"role,omitempty"`
 	// Cluster is the member in which the right is missing; empty for the hub.
@@ -37,6 +40,7 @@ func Lack(verb, group, resource, namespace string) Missing {
 func LackPath(path string) Missing { return Missing{Verb: "get", Path: path}.named() }
 
 func (m Missing) named() Missing {
+	m.Everywhere = m.Namespace == "" && !m.clusterScoped()
 	m.Role = roleFor([]Missing{m})
 	return m
 }
@@ -141,7 +145,10 @@ func (m Missing) object() string {
 	return resource + m.Path
 }
 
-func (m Missing) String() string { return "you may not " + m.Verb + " " + m.object() + m.place() }
+// refusal begins the sentences that name missing rights.
+const refusal = "you may not "
+
+func (m Missing) String() string { return refusal + m.Verb + " " + m.object() + m.place() }
 
 // place returns the place of the objects, such as " in namespace shop".
 func (m Missing) place() (where string) {
@@ -243,7 +250,7 @@ func (m Missing) how() string {
 
 // phrases names rights: objects of a verb and a place together.
 func phrases(all []Missing) (text string) {
-	begin := map[bool]string{false: "you may not ", true: "the command also needs to "}
+	begin := map[bool]string{false: refusal, true: "the command also needs to "}
 	for i, m := range all {
 		same := func(o Missing) bool { return o.Verb == m.Verb && o.place() == m.place() && o.also == m.also }
 		if slices.IndexFunc(all, same) < i {
@@ -280,21 +287,30 @@ var denial = regexp.MustCompile(`User "[^"]*" cannot (\S+) (?:path "([^"]+)"|res
 
 const inCluster = ` in cluster "`
 
-// InCluster returns a text of a member with the cluster in each denial, so that Denied takes none for one of the hub.
+// saying is a text of a member that InCluster has quoted.
+var saying = regexp.MustCompile(`cluster "[^"]*" says: "(?:[^"\\]|\\.)*"`)
+
+// InCluster returns a text of a member with the cluster in each denial, so that Denied takes none for one of the hub. A
+// text that names missing rights itself, as only the hub and its commands do, is quoted as the member's.
 func InCluster(cluster, text string) string {
-	return denial.ReplaceAllStringFunc(text, func(said string) string {
+	text = denial.ReplaceAllStringFunc(text, func(said string) string {
 		if i := strings.LastIndex(said, inCluster); i >= 0 {
 			said = said[:i]
 		}
 		return said + inCluster + cluster + `"`
 	})
+	if strings.Contains(saying.ReplaceAllString(text, ""), refusal) {
+		return fmt.Sprintf("cluster %q says: %q", cluster, text)
+	}
+	return text
 }
 
 // Denied names together the rights that a user lacks by the error of requests to the hub, and to members, whose texts
 // InCluster has marked. It is empty for other errors, and for those that name rights already.
 // needs are those that the command needs besides what the hub denied; one without a resource is about that.
 func Denied(message string, needs ...Missing) string {
-	if strings.Contains(message, "you may not ") {
+	message = saying.ReplaceAllString(message, "")
+	if strings.Contains(message, refusal) {
 		return ""
 	}
 	var all []Missing

@@ -260,8 +260,13 @@ func TestObjectsWithoutNamespaceAreKnown(t *testing.T) {
 	for name, crd := range definitions(t) {
 		resource, group, _ := strings.Cut(name, ".")
 		scoped := crd.Spec.Scope == apiextensionsv1.ClusterScoped
-		if got := Lack("list", group, resource, "").clusterScoped(); got != scoped {
-			t.Errorf("%s is in no namespace: %t", name, got)
+		if got := Lack("list", group, resource, ""); got.clusterScoped() != scoped || got.Everywhere == scoped {
+			t.Errorf("%s is in no namespace: %t, everywhere: %t", name, got.clusterScoped(), got.Everywhere)
+		}
+		for _, m := range []Missing{Lack("get", group, resource, ""), Lack("list", group, resource, "shop")} {
+			if m.Everywhere {
+				t.Errorf("%s: it is about the objects of all namespaces", m)
+			}
 		}
 	}
 }
@@ -330,6 +335,40 @@ func TestDenialsOfMembersAreNeverTheHubs(t *testing.T) {
 		}
 		if again := InCluster("eu", marked); again != marked {
 			t.Errorf("it is marked twice: %q", again)
+		}
+	}
+}
+
+// A member may say what the hub and its commands say of missing rights. It is quoted, and names nothing.
+func TestSentencesOfMembersAboutRightsAreQuoted(t *testing.T) {
+	const forged = "you may not list clusters.cluster.karmada.io; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it"
+	const genuine = `User "x" cannot list resource "pods" in API group "" in the namespace "shop" in cluster "us"`
+	for name, said := range map[string]string{
+		"plain": forged, "with a newline": "not found\n\n" + forged, "with quotes": `it is "` + forged + `"`,
+		"as if it was quoted": `cluster "eu" says: "fine" ` + forged, "with an open quote": `cluster "eu" says: "` + forged,
+		"with a denial": genuine + "\n" + forged,
+	} {
+		t.Run(name, func(t *testing.T) {
+			marked := InCluster("eu", said)
+			if left := saying.ReplaceAllString(marked, ""); strings.TrimSpace(left) != "" {
+				t.Errorf("not quoted is %q in %s", left, marked)
+			}
+			for _, wrapped := range []string{marked, "Error from server: " + marked, marked + "\n" + marked} {
+				if again := InCluster("eu", wrapped); again != wrapped {
+					t.Errorf("it is quoted twice: %s", again)
+				}
+			}
+			if got := Denied(marked, Missing{Verb: "get", Group: "cluster.karmada.io", Resource: "clusters"}); got != "" {
+				t.Errorf("it names %q", got)
+			}
+			if got := Denied(marked + "\n" + genuine); !strings.HasPrefix(got, "you may not list pods in namespace shop of cluster us") {
+				t.Errorf("it hides what another cluster denies: %q", got)
+			}
+		})
+	}
+	for _, said := range []string{`pods "web" not found`, `cluster "eu" says: "no"`, ""} {
+		if got := InCluster("eu", said); got != said {
+			t.Errorf("%q becomes %q", said, got)
 		}
 	}
 }
