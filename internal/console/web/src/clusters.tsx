@@ -12,7 +12,7 @@ interface Amount { used: number; all: number }
 export interface ClusterRow {
   name: string; state: keyof typeof t.clusterState; since?: number; what?: string; next?: string; mode?: string;
   region?: string; provider?: string; version?: string; nodes: number; readyNodes: number; cpu?: Amount; memory?: Amount;
-  pods?: Amount; taints?: string[]; placed: number; bad: number;
+  pods?: Amount; taints?: string[]; brakes?: string[]; placed: number; bad: number;
 }
 
 const rank = ["NotReady", "WorksKept", "NotSeenYet", "Leaving", "Ready"];
@@ -23,11 +23,14 @@ function amount(a: Amount | undefined, write: (n: number) => string) {
   return <Bar used={a.used} all={a.all} text={fill(t.cluster.used, { used: write(a.used), all: write(a.all) })} />;
 }
 
+/** brakesOf names the namespaces in which the hub is stopped. */
+const brakesOf = (r: ClusterRow) => (r.brakes?.length ? t.cluster.brake + ": " + r.brakes.join(", ") : "");
+
 function columns(): Column<ClusterRow>[] {
   const c = t.cluster;
   return [
     { id: "name", title: c.name, width: 1.7, sort: (a, b) => a.name.localeCompare(b.name), cell: (r) => <><Mark state={r.state} /><b>{r.name}</b></> },
-    { id: "state", title: c.state, width: 1.35, sort: (a, b) => rank.indexOf(a.state) - rank.indexOf(b.state), cell: (r) => <span class={"state " + toneOf(r.state)}>{t.clusterState[r.state]} <Age since={r.since} /></span> },
+    { id: "state", title: c.state, width: 1.35, sort: (a, b) => rank.indexOf(a.state) - rank.indexOf(b.state), cell: (r) => <span class={"state " + toneOf(r.state)}>{t.clusterState[r.state]} <Age since={r.since} />{r.brakes?.length ? <span class="chip plain" title={brakesOf(r)}>{t.cluster.brake}</span> : null}</span> },
     { id: "region", title: c.region, sort: (a, b) => (a.region ?? "").localeCompare(b.region ?? ""), cell: (r) => r.region || <span class="faint">–</span> },
     { id: "version", title: c.version, width: .8, sort: (a, b) => (a.version ?? "").localeCompare(b.version ?? "", undefined, { numeric: true }), cell: (r) => r.version || <span class="faint">–</span> },
     { id: "nodes", title: c.nodes, width: .55, end: true, sort: (a, b) => a.nodes - b.nodes, cell: (r) => (r.readyNodes === r.nodes ? r.nodes : `${r.readyNodes}/${r.nodes}`) },
@@ -45,7 +48,7 @@ export function ClustersPage() {
   const q = (query.get("q") ?? "").toLowerCase(), state = query.get("state") ?? "";
   const all = ([...topic.rows.values()] as ClusterRow[]).sort((a, b) => rank.indexOf(a.state) - rank.indexOf(b.state) || a.name.localeCompare(b.name));
   const rows = all.filter((r) => (!state || r.state === state) &&
-    (!q || [r.name, r.region, r.provider, r.version, t.clusterState[r.state], ...(r.taints ?? [])].some((s) => s?.toLowerCase().includes(q))));
+    (!q || [r.name, r.region, r.provider, r.version, t.clusterState[r.state], ...(r.taints ?? []), brakesOf(r)].some((s) => s?.toLowerCase().includes(q))));
   return (
     <Page title={t.clusters} wide aside={session.me?.join ? <a class="button primary" href={href(["clusters", "import"])}><Icon name="plus" />{t.cluster.import}</a> : null}>
       <States topic={topic}>
@@ -129,7 +132,7 @@ export function ClusterPage({ name }: { name: string }) {
   const facts: [string, any][] = row ? [
     [c.state, <span class={"state " + toneOf(row.state)}><Mark state={row.state} />{t.clusterState[row.state]} <Age since={row.since} /></span>],
     [c.version, row.version], [c.region, row.region], [c.provider, row.provider], [c.mode, row.mode],
-    [c.nodes, `${row.readyNodes}/${row.nodes}`],
+    [c.brake, row.brakes?.join(", ")], [c.nodes, `${row.readyNodes}/${row.nodes}`],
     [c.cpu, amount(row.cpu, cores)], [c.memory, amount(row.memory, bytes)], [c.pods, amount(row.pods, String)],
   ] : [];
   return (

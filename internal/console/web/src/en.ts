@@ -103,7 +103,7 @@ export const en = {
     nothingPlaced: "No workload is placed here.", template: "Template", replicas: "Replicas", applied: "Applied",
     health: "Health", why: "Why", refused: "Refused by the scheduler", times: "Times", reason: "Reason", such: "Such as",
     remedy: "Remedy", leaving: "Leaving", yes: "yes", no: "no", command: "The same in a terminal",
-    overview: "Overview", objects: "Objects",
+    overview: "Overview", objects: "Objects", brake: "Brake",
     silent: "The cluster does not answer. The numbers are the last that it reported.", more: "{n} more",
   },
   import: {

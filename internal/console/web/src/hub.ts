@@ -4,7 +4,7 @@ import { t } from "./i18n";
 
 const base = "/console/";
 
-export interface Missing { verb: string; group?: string; resource: string; namespace?: string; role?: string; cluster?: string }
+export interface Missing { verb: string; group?: string; resource: string; namespace?: string; everywhere?: boolean; role?: string; cluster?: string }
 
 /** HubError is an error with the hub's own sentence. */
 export class HubError extends Error {

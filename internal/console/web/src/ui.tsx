@@ -137,10 +137,15 @@ export function missingText(m: Missing): string {
   return rightText(m) + (m.role ? ". " + fill(t.forbidden.role, { role: m.role }) : "");
 }
 
-function rightText(m: Missing): string {
+/** objectsOf is the resource of a right with its group, as kubectl takes it: deployments.apps/scale. */
+function objectsOf(m: Missing): string {
   const [resource, part] = m.resource.split("/");
-  const name = resource + (m.group ? "." + m.group : "") + (part ? "/" + part : "");
-  return fill(t.forbidden.right, { verb: m.verb, resource: name }) + (m.namespace ? " " + fill(t.forbidden.in, { ns: m.namespace }) : "");
+  return resource + (m.group ? "." + m.group : "") + (part ? "/" + part : "");
+}
+
+function rightText(m: Missing): string {
+  const place = m.namespace ? " " + fill(t.forbidden.in, { ns: m.namespace }) : m.everywhere ? " " + t.forbidden.everywhere : "";
+  return (m.cluster ? fill(t.forbidden.inCluster, { cluster: m.cluster }) + " " : "") + fill(t.forbidden.right, { verb: m.verb, resource: objectsOf(m) }) + place;
 }
 
 /** Hidden names the rights that an answer does without, all together, and the roles that have them. */
@@ -152,11 +157,7 @@ export function Hidden({ missing }: { missing?: Missing[] }) {
 
 /** Forbidden names the right that is missing, and a role to ask for: on the hub, or in a member. */
 export function Forbidden({ missing }: { missing: Missing }) {
-  const cluster = missing.cluster;
-  const [whole, part] = missing.resource.split("/");
-  const resource = whole + (missing.group ? "." + missing.group : "") + (part ? "/" + part : "");
-  const wide = missing.resource.startsWith("cluster") || missing.resource === "namespaces";
-  const where = missing.namespace ? " -n " + missing.namespace : wide ? "" : " -A";
+  const where = missing.namespace ? " -n " + missing.namespace : missing.everywhere ? " -A" : "";
   const kind = missing.namespace ? "Role" : "ClusterRole";
   const role = [
     "apiVersion: rbac.authorization.k8s.io/v1", "kind: " + kind, "metadata:", "  name: console-" + missing.resource.replace("/", "-"),
@@ -166,9 +167,8 @@ export function Forbidden({ missing }: { missing: Missing }) {
   return (
     <section class="notice forbidden">
       <h2>{t.forbidden.title}</h2>
-      {cluster && <p>{fill(t.forbidden.inCluster, { cluster })}</p>}
-      <p><b>{fill(t.forbidden.right, { verb: missing.verb, resource })}</b> {missing.namespace ? fill(t.forbidden.in, { ns: missing.namespace }) : wide ? "" : t.forbidden.everywhere}</p>
-      {isName(missing.namespace ?? "") && <p>{t.forbidden.check} <Command text={`kubectl auth can-i ${missing.verb} ${resource}${where}`} /></p>}
+      <p><b>{rightText(missing)}</b></p>
+      {isName(missing.namespace ?? "") && <p>{t.forbidden.check} <Command text={`kubectl auth can-i ${missing.verb} ${objectsOf(missing)}${where}`} /></p>}
       <p>{missing.role && fill(t.forbidden.role, { role: missing.role })} {t.forbidden.ask}</p>
       <pre tabIndex={0}>{role}</pre>
     </section>

@@ -104,7 +104,7 @@ export const zh: Catalog = {
     placedHere: "已分配到此集群", nothingPlaced: "没有工作负载分配到此集群。", template: "模板", replicas: "副本", applied: "已下发",
     health: "健康", why: "原因", refused: "被调度器排除", times: "次数", reason: "原因", such: "例如", remedy: "解决办法",
     leaving: "正在迁出", yes: "是", no: "否", command: "终端中的等效命令",
-    overview: "概览", objects: "对象",
+    overview: "概览", objects: "对象", brake: "刹车",
     silent: "集群没有响应，以下为最后一次上报的数据。", more: "另有 {n} 个",
   },
   import: {

@@ -10,6 +10,7 @@ import (
 
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
@@ -111,6 +112,11 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 			Next: h.Next})
 	}
 	for _, c := range f.Clusters {
+		for _, namespace := range c.Brakes {
+			what, next := execute.Brake(namespace).Explain(c.Name)
+			items = append(items, Item{Key: "brake/" + c.Name + "/" + namespace, Severity: why.Attention, About: "cluster",
+				Cluster: c.Name, What: what, Next: next})
+		}
 		item := Item{Key: "cluster/" + c.Name, About: "cluster", Cluster: c.Name, What: c.What, Next: c.Next, Since: c.Since}
 		switch {
 		case c.State == NotReady:

@@ -97,6 +97,8 @@ type ClusterRow struct {
 	Memory *Amount  `json:"memory,omitempty"`
 	Pods   *Amount  `json:"pods,omitempty"`
 	Taints []string `json:"taints,omitempty"`
+	// Brakes are the namespaces in which the hub is stopped; kube-system is the whole cluster.
+	Brakes []string `json:"brakes,omitempty"`
 	// FailoverPaused is why no workload leaves the lost cluster; empty if failover is not paused for it.
 	FailoverPaused string `json:"failoverPaused,omitempty"`
 }
@@ -110,7 +112,8 @@ type Amount struct {
 func RowOfCluster(c *clusterv1alpha1.Cluster) ClusterRow {
 	v := Judge(c)
 	row := ClusterRow{Name: c.Name, State: v.State, What: v.What, Next: v.Next, Mode: string(c.Spec.SyncMode),
-		Region: c.Spec.Region, Provider: c.Spec.Provider, Version: c.Status.KubernetesVersion, Taints: Repelling(c)}
+		Region: c.Spec.Region, Provider: c.Spec.Provider, Version: c.Status.KubernetesVersion, Taints: Repelling(c),
+		Brakes: c.Status.Brakes}
 	if v.Condition != nil {
 		row.Since = seconds(v.Condition.LastTransitionTime)
 	}

@@ -1,6 +1,7 @@
 package overview_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -266,6 +267,25 @@ func TestStateOfWorkloadWithoutClusters(t *testing.T) {
 	b.DeletionTimestamp = &noon
 	if row := overview.RowOfWorkload(b, state.Facts{}); row.State != overview.Deleting {
 		t.Errorf("a deleted one is %s", row.State)
+	}
+}
+
+func TestBrakesNeedAttention(t *testing.T) {
+	row := new(overview.RowOfCluster(cluster("a", metav1.ConditionTrue, func(c *clusterv1alpha1.Cluster) {
+		c.Status.Brakes = []string{"kube-system", "shop"}
+	})))
+	if !slices.Equal(row.Brakes, []string{"kube-system", "shop"}) {
+		t.Errorf("the row has the brakes %q", row.Brakes)
+	}
+	items, _ := overview.Attention(overview.Facts{Clusters: []*overview.ClusterRow{row}}, 9)
+	var got []string
+	for _, i := range items {
+		got = append(got, fmt.Sprint(i.Key, " ", i.Severity, " ", i.Cluster, ": ", i.What, ": ", i.Next))
+	}
+	if want := []string{"brake/a/kube-system Attention a: brake on a: the hub writes and deletes nothing in the cluster: " +
+		"`argosy brake off -C a` lets the hub continue", "brake/a/shop Attention a: brake on namespace shop of a: the hub " +
+		"writes and deletes nothing in it: `argosy brake off -C a -n shop` lets the hub continue"}; !slices.Equal(got, want) {
+		t.Errorf("the items are %q, want %q", got, want)
 	}
 }
 
