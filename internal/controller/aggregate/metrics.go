@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -16,6 +17,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -111,14 +113,15 @@ func notApplied(all []workv1alpha2.Binding) map[string]int {
 }
 
 // unhealthy counts bindings that have been unhealthy since this time or longer, by cluster. It includes zeros, so that
-// alerts end. A cluster that a binding leaves does not count.
+// alerts end. A cluster that a binding leaves does not count, nor does a run that has ended.
 func unhealthy(all []workv1alpha2.Binding, since time.Time) map[string]int {
 	out := map[string]int{}
 	for _, b := range all {
 		ill := map[string]bool{}
+		kind := schema.FromAPIVersionAndKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind).GroupKind()
 		for _, item := range b.BindingStatus().AggregatedStatus {
 			ill[item.ClusterName] = item.Health == workv1alpha1.ResourceUnhealthy && item.UnhealthySince != nil &&
-				!item.UnhealthySince.After(since)
+				!item.UnhealthySince.After(since) && !aggregate.Final(kind, item.Status)
 		}
 		for _, t := range b.BindingSpec().Clusters {
 			out[t.Name] += 0

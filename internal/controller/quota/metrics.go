@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// usedFrom is the share of a limit from which a quota has a series.
+	// usedFrom is the share of a limit from which it has a series.
 	usedFrom = 0.8
-	// usedMost is the maximum number of series: those of the quotas that are used most.
+	// usedMost is the maximum number of series: those of the limits that are used most.
 	usedMost = 100
 )
 
 var usedDesc = prometheus.NewDesc("argosy_quota_used_ratio",
-	"Used share of the most used limit of a FederatedResourceQuota, from 0.8 on, for the 100 most used quotas.",
+	"Used share of a limit of a FederatedResourceQuota, from 0.8 on, for the 100 most used limits.",
 	[]string{"namespace", "name", "resource", "member_cluster"}, nil)
 
 // followed is the reader of the quotas for the metrics of this process.

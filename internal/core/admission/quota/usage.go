@@ -10,7 +10,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// Usage is how much of its most used limit a quota uses.
+// Usage is how much of a limit a quota uses.
 type Usage struct {
 	Namespace, Name string
 	Resource        corev1.ResourceName
@@ -20,21 +20,20 @@ type Usage struct {
 	Ratio float64
 }
 
-// MostUsed returns the quotas that use at least this share of a limit, at most a number of them, the most used first.
-// Usage is that of their statuses. A limit of zero is always used up and does not count.
+// MostUsed returns the limits of quotas of which at least this share is used, at most a number of them, the most used
+// first. Usage is that of the statuses of the quotas. A limit of zero is always used up and does not count.
 func MostUsed(all []policyv1alpha1.FederatedResourceQuota, from float64, most int) []Usage {
 	var out []Usage
 	for i := range all {
 		q := &all[i]
-		top := Usage{Namespace: q.Namespace, Name: q.Name}
 		compare := func(cluster string, limits, used corev1.ResourceList) {
 			for _, name := range slices.Sorted(maps.Keys(limits)) {
 				limit, uses := limits[name], used[name]
 				if limit.Sign() <= 0 {
 					continue
 				}
-				if ratio := uses.AsApproximateFloat64() / limit.AsApproximateFloat64(); ratio > top.Ratio {
-					top.Resource, top.Cluster, top.Ratio = name, cluster, ratio
+				if ratio := uses.AsApproximateFloat64() / limit.AsApproximateFloat64(); ratio > 0 && ratio >= from {
+					out = append(out, Usage{q.Namespace, q.Name, name, cluster, ratio})
 				}
 			}
 		}
@@ -42,12 +41,10 @@ func MostUsed(all []policyv1alpha1.FederatedResourceQuota, from float64, most in
 		for _, c := range q.Status.AggregatedStatus {
 			compare(c.ClusterName, c.Hard, c.Used)
 		}
-		if top.Ratio >= from && top.Ratio > 0 {
-			out = append(out, top)
-		}
 	}
 	slices.SortFunc(out, func(a, b Usage) int {
-		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Resource, b.Resource))
 	})
 	return out[:min(len(out), most)]
 }

@@ -11,7 +11,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-func TestMostUsedNamesTheMostUsedLimitOfEachQuota(t *testing.T) {
+func TestMostUsedNamesTheMostUsedLimits(t *testing.T) {
 	amounts := func(pairs ...string) corev1.ResourceList {
 		out := corev1.ResourceList{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -41,7 +41,8 @@ func TestMostUsedNamesTheMostUsedLimitOfEachQuota(t *testing.T) {
 		limits("lowered", amounts("cpu", "2"), amounts("cpu", "2")),
 	}
 	want := []Usage{{"shop", "beyond", "cpu", "", 1.5}, {"shop", "cluster", "pods", "us", 1},
-		{"shop", "lowered", "cpu", "", 1}, {"shop", "memory", "memory", "", 0.9}, {"shop", "just", "cpu", "", 0.8}}
+		{"shop", "lowered", "cpu", "", 1}, {"shop", "memory", "memory", "", 0.9},
+		{"shop", "memory", "cpu", "", 0.85}, {"shop", "just", "cpu", "", 0.8}}
 	if diff := cmp.Diff(want, MostUsed(all, 0.8, 100)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
