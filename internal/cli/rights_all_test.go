@@ -52,6 +52,7 @@ func TestEachCommandNamesRightsThatViewersLack(t *testing.T) {
 		"delete deployment web -n shop", "edit deployment web -n shop", "patch deployment web -n shop -p {}",
 		"label cluster eu a=b", "label deployment web -n shop a=b", "annotate deployment web -n shop a=b",
 		"describe deployment web -n bank", "logs web -n shop -C eu", "exec web -n shop -C eu -- date", "top pods -n shop",
+		"usage -A",
 		"attach web -n shop -C eu", "why deployment web -n bank", "why secret x -n shop", "why cluster eu",
 		"simulate --cluster-down eu", "secrets status",
 	}
@@ -105,9 +106,7 @@ var grant = regexp.MustCompile(`((?:you may not|the command also needs to) [^;\n
 func refusedFor(text string) (wrong []string) {
 	for _, said := range grant.FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(roles.ClusterRoles(), func(r rbacv1.ClusterRole) bool { return r.Name == said[2] })
-		if i < 0 {
-			continue // of Kubernetes, to which only rights on the hub's kinds are added
-		}
+		least := -1
 		for _, phrase := range strings.Split(strings.NewReplacer("you may not ", "", "the command also needs to ", "",
 			", and ", ", or ").Replace(said[1]), ", or ") {
 			phrase, _, _ = strings.Cut(phrase, " in ")
@@ -118,6 +117,9 @@ func refusedFor(text string) (wrong []string) {
 				if divided && resource != "" {
 					resource += "/" + part
 				}
+				if least = max(least, ofKubernetes(verb, resource)); i < 0 {
+					continue // of Kubernetes, to which only rights on the hub's kinds are added
+				}
 				if !slices.ContainsFunc(roles.ClusterRoles()[i].Rules, func(r rbacv1.PolicyRule) bool {
 					return slices.Contains(r.Verbs, verb) && (slices.Contains(r.NonResourceURLs, "/"+part) && object == "" ||
 						slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource))
@@ -126,16 +128,45 @@ func refusedFor(text string) (wrong []string) {
 				}
 			}
 		}
+		if i < 0 && slices.Index(kubernetesRoles, said[2]) != least {
+			wrong = append(wrong, fmt.Sprintf("%s is not the role with the fewest rights for: %s", said[2], said[1]))
+		}
 	}
 	return wrong
 }
 
+// kubernetesRoles are the roles of a namespace, those with fewer rights first.
+var kubernetesRoles = []string{"view", "edit", "admin"}
+
+// ofKubernetes returns which of kubernetesRoles is the first with a right in a namespace; their number if none has it.
+func ofKubernetes(verb, resource string) int {
+	switch {
+	case resource == "secrets":
+		return len(kubernetesRoles)
+	case slices.Contains([]string{"approve", "resume", "retry", "skip"}, verb), resource == "roles",
+		resource == "rolebindings", resource == "releaseapprovals" && verb == "create":
+		return 2
+	case slices.Contains([]string{"get", "list", "watch"}, verb) && !strings.HasPrefix(resource, "pods/"),
+		resource == "pods/log":
+		return 0
+	}
+	return 1
+}
+
 func TestWrongRolesAreFound(t *testing.T) {
 	const to = "; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it"
+	const own = "; a RoleBinding to the ClusterRole "
+	const label = "you may not get deployments.apps in namespace shop, and the command also needs to patch deployments.apps " +
+		"in namespace shop" + own
 	for text, wrong := range map[string]int{
 		"you may not list clusters.cluster.karmada.io" + to:                                                                  0,
 		"you may not list clusters.cluster.karmada.io, and the command also needs to patch clusters.cluster.karmada.io" + to: 1,
 		"you may not list clusters.cluster.karmada.io, secrets in all namespaces, or get /argosy/health" + to:                2,
+		"you may not list pods in namespace shop" + own + "view permits it":                                                  0,
+		"you may not list pods in namespace shop" + own + "edit permits it":                                                  1,
+		"you may not list pods, secrets in namespace shop" + own + "admin permits it":                                        1,
+		label + "view permits it": 1, label + "edit permits it": 0, label + "admin permits it": 1,
+		"you may not approve releases.release.argosy.io in namespace shop" + own + "admin permits it": 0,
 	} {
 		if got := refusedFor(text); len(got) != wrong {
 			t.Errorf("%s: %q, want %d", text, got, wrong)

@@ -175,7 +175,7 @@ func TestObjectsOfAMemberAreATable(t *testing.T) {
 			`{"namespace":"shop","name":"copied","managed":false,"cells":["copied",1]}],"continue":"more"}`,
 		"apiVersion=discovery.k8s.io/v1&resource=endpointslices&namespace=shop": `{"columns":[],"rows":[]}`,
 		"apiVersion=v1&resource=things":                                         `{"columns":["Name"],"rows":[{"name":"one","managed":false,"cells":["one"]}]}`,
-		"apiVersion=v1&resource=pods":                                           `"missing":{"verb":"list","resource":"pods","cluster":"eu"}`,
+		"apiVersion=v1&resource=pods":                                           `"missing":{"verb":"list","resource":"pods","everywhere":true,"cluster":"eu"}`,
 		"apiVersion=v1&resource=nodes":                                          `"missing":{"verb":"get","group":"cluster.karmada.io","resource":"clusters/proxy"}`,
 		"apiVersion=v1&resource=../../nodes":                                    "give a kind",
 		"apiVersion=../v1&resource=pods":                                        "give a kind",

@@ -27,8 +27,6 @@ var mayParse = map[string]string{
 		"messages only; no more than the shown state depends on it",
 	"internal/core/explain/why/advice.go:adviceFor": "Kubernetes says in a sentence only why a pod finds no node, or " +
 		"is refused",
-	"internal/core/hub/roles/missing.go:Denied": "Kubernetes names the verb, the subresource and the namespace of a " +
-		"missing right in a sentence only",
 	"internal/core/explain/simulate/nodes.go:strictly": "drops the name of the JSON package",
 	// The user gives the text.
 	"internal/cli/interpretcli/cases.go:judge": "a case of a user's file names a part of " +

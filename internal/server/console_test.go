@@ -235,7 +235,7 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 			`"missing":{"verb":"get","group":"cluster.karmada.io","resource":"clusters/proxy"}`},
 		"/console/api/policies": {"GET", "", nil, http.StatusOK, `{"policies":[],"missing":[{"verb":"list"`},
 		"/console/api/unclaimed": {"GET", "?kind=Deployment.apps", nil, http.StatusForbidden,
-			`"missing":{"verb":"list","group":"apps","resource":"deployments","role":"view"}`},
+			`"missing":{"verb":"list","group":"apps","resource":"deployments","everywhere":true,"role":"view"}`},
 		"/console/api/timeline": {"GET", "", nil, http.StatusOK, `"missing":[{"verb":"list"`},
 		"/console/api/stream":   {}, // TestConsoleStreamsOnlyReadableObjects
 	}

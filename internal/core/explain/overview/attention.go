@@ -112,7 +112,8 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 			Next: h.Next})
 	}
 	for _, c := range f.Clusters {
-		for _, namespace := range c.Brakes {
+		// One item, so that a member cannot hide those of others. The row of the cluster has all brakes.
+		for _, namespace := range c.Brakes[:min(1, len(c.Brakes))] {
 			what, next := execute.Brake(namespace).Explain(c.Name)
 			items = append(items, Item{Key: "brake/" + c.Name + "/" + namespace, Severity: why.Attention, About: "cluster",
 				Cluster: c.Name, What: what, Next: next})

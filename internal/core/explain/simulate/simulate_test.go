@@ -689,7 +689,7 @@ func TestQuotasThatTheHubOnlyCountsRefuseNothing(t *testing.T) {
 		change  Change
 		refused int
 	}{
-		"more replicas":  {Change{Scale: []Scale{scale(t, "deployment/web=11")}}, 1},
+		"more replicas":  {Change{Scale: []Scale{scale(t, "default/deployment/web=11")}}, 1},
 		"a new workload": {Change{Namespace: "default", Objects: objects(t, deployment("new", 2))}, 1},
 		"a new quota":    {Change{Namespace: "default", Objects: objects(t, strings.Replace(teamQuota, "16", "10", 1))}, 0},
 	} {
@@ -700,7 +700,8 @@ func TestQuotasThatTheHubOnlyCountsRefuseNothing(t *testing.T) {
 			}
 			r, err := Run(t.Context(), fleet.ScheduledBy(schedule.Settings{QuotasOff: off}), c.change)
 			if err != nil || r.Summary.Unplaced != want {
-				t.Errorf("%s, quotas off %t: %d do not fit, want %d: %+v, %v", name, off, r.Summary.Unplaced, want, r.Workloads, err)
+				t.Errorf("%s, quotas off %t: %d do not fit, want %d: %+v, %v", name, off, r.Summary.Unplaced,
+					want, r.Workloads, err)
 			}
 		}
 	}

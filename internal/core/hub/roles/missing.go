@@ -291,7 +291,8 @@ const inCluster = ` in cluster "`
 var saying = regexp.MustCompile(`cluster "[^"]*" says: "(?:[^"\\]|\\.)*"`)
 
 // InCluster returns a text of a member with the cluster in each denial, so that Denied takes none for one of the hub. A
-// text that names missing rights itself, as only the hub and its commands do, is quoted as the member's.
+// text that names missing rights itself, as only the hub and its commands do, or that quotes another cluster, is quoted
+// as the member's.
 func InCluster(cluster, text string) string {
 	text = denial.ReplaceAllStringFunc(text, func(said string) string {
 		if i := strings.LastIndex(said, inCluster); i >= 0 {
@@ -299,7 +300,9 @@ func InCluster(cluster, text string) string {
 		}
 		return said + inCluster + cluster + `"`
 	})
-	if strings.Contains(saying.ReplaceAllString(text, ""), refusal) {
+	own := regexp.MustCompile(strings.Replace(saying.String(), `[^"]*`, regexp.QuoteMeta(cluster), 1))
+	left := own.ReplaceAllString(text, "")
+	if strings.Contains(left, refusal) || strings.Contains(left, ` says: "`) {
 		return fmt.Sprintf("cluster %q says: %q", cluster, text)
 	}
 	return text

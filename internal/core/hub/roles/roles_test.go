@@ -361,7 +361,8 @@ func TestSentencesOfMembersAboutRightsAreQuoted(t *testing.T) {
 			if got := Denied(marked, Missing{Verb: "get", Group: "cluster.karmada.io", Resource: "clusters"}); got != "" {
 				t.Errorf("it names %q", got)
 			}
-			if got := Denied(marked + "\n" + genuine); !strings.HasPrefix(got, "you may not list pods in namespace shop of cluster us") {
+			if got := Denied(marked + "\n" + genuine); !strings.HasPrefix(got,
+				"you may not list pods in namespace shop of cluster us") {
 				t.Errorf("it hides what another cluster denies: %q", got)
 			}
 		})
