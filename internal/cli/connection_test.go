@@ -39,7 +39,7 @@ func TestEveryCommandHasTheFlagsOfKubectl(t *testing.T) {
 func TestEveryCommandActsAsAnotherUser(t *testing.T) {
 	for _, line := range []string{
 		"status", "get clusters", "get deployments -n shop", "get failovers", "get orphans", "get pods -C eu",
-		"describe deployment web -n shop", "logs web -n shop -C eu", "top pods", "why deployment web -n shop",
+		"describe deployment web -n shop", "logs web -n shop -C eu", "top pods", "usage", "why deployment web -n shop",
 		"why cluster eu",
 		"simulate --cluster-down eu", "simulate record", "release status r1 -n shop", "release start deployment/web -n shop",
 		"rollout status deployment/web -n shop", "brake on -C eu", "cordon eu", "label cluster eu a=b", "delete cluster eu",

@@ -51,6 +51,7 @@ func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 		releasecli.NewRollout(hub),
 		releasecli.NewRelease(hub),
 		explaincli.NewStatus(hub),
+		explaincli.NewUsage(hub),
 		membercli.NewOrphans(hub),
 		operatecli.NewBackup(),
 		operatecli.NewRestore(hub),

@@ -38,6 +38,7 @@ var layers = []struct {
 	{"internal/migration", 2},
 	{"internal/facts", 2},
 	{"internal/why", 2},
+	{"internal/usage", 2},
 	{"internal/controller", 3},
 	{"internal/agent", 4},
 	{"internal/console", 4},

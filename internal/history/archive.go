@@ -14,7 +14,7 @@ import (
 
 // archived lists the tables of an archive. Each row comes after the rows that it refers to.
 var archived = []table{releasesTable, targetsTable, stagesTable, stageClustersTable, gatesTable, approvalsTable,
-	eventsTable, revisionsTable, imagesTable, startsTable, endsTable, fleetTable}
+	eventsTable, revisionsTable, imagesTable, startsTable, endsTable, fleetTable, usageTable}
 
 type archiveRow struct {
 	Table string         `json:"table"`

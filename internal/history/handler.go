@@ -30,6 +30,9 @@ const (
 	DeploymentsPath = "/argosy/deployments"
 	// DORAPath computes figures: since, until, environment.
 	DORAPath = "/argosy/dora"
+	// UsagePath lists what workloads requested at a time, by namespace and cluster: at, cluster. It is null if the
+	// history does not know.
+	UsagePath = "/argosy/usage"
 )
 
 // maxNamespaces bounds the namespaces of a request. Each is authorized, so one request must not ask for thousands.
@@ -59,7 +62,7 @@ func Handler(source *Source, authorize Authorize, now func() time.Time) http.Han
 	})
 }
 
-var Paths = []string{ReleasesPath, EventsPath, DeploymentsPath, DORAPath}
+var Paths = []string{ReleasesPath, EventsPath, DeploymentsPath, DORAPath, UsagePath}
 
 // warningCode is the code of the warnings that Kubernetes' clients print.
 const warningCode = 299
@@ -120,6 +123,11 @@ func query(ctx context.Context, store *Store, path string, f Filter, at time.Tim
 			f.Since = f.Until.Add(-doraWindow)
 		}
 		return store.DORA(ctx, f)
+	case UsagePath:
+		if at.IsZero() {
+			at = now()
+		}
+		return store.UsageAt(ctx, f, at)
 	}
 	return nil, apierrors.NewNotFound(Resource, path)
 }

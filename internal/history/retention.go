@@ -40,6 +40,7 @@ func (s *Store) Delete(ctx context.Context, keep Retention, now time.Time) error
 		{"approvals", "uid", ended, details},
 		{"stage_clusters", "release_uid, stage, cluster, target", ended, details},
 		{"fleet_events", "uid, type, at, generation", "at < ?", details},
+		{"usage_samples", "at, namespace, cluster", "at < ?", now.Add(-usageKept).UTC().Format(time.RFC3339)},
 		{"placements", "namespace, binding", "uid = ?", ""}, // of bindings that were deleted
 		// Their targets and stages go with them.
 		{"releases", "uid", `ended_at IS NOT NULL AND ended_at < ?

@@ -54,9 +54,9 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// askHub reads what a hub answers at one of its own paths. The error is an API error where the hub refuses, or does not
+// AskHub reads what a hub answers at one of its own paths. The error is an API error where the hub refuses, or does not
 // know the path.
-func askHub(ctx context.Context, hub *rest.Config, path string, params map[string]string, into any) error {
+func AskHub(ctx context.Context, hub *rest.Config, path string, params map[string]string, into any) error {
 	d, err := discovery.NewDiscoveryClientForConfig(hub)
 	if err != nil {
 		return err

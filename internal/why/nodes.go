@@ -42,6 +42,6 @@ func NodesHandler(connect Connector, nodes Nodes) http.Handler {
 // the hub refuses, or does not know the path.
 func NodesOf(ctx context.Context, hub *rest.Config, cluster string) (*capacity.Record, error) {
 	var r *capacity.Record
-	err := askHub(ctx, hub, NodesPath, map[string]string{"cluster": cluster}, &r)
+	err := AskHub(ctx, hub, NodesPath, map[string]string{"cluster": cluster}, &r)
 	return r, err
 }

@@ -54,8 +54,8 @@ func MissingOf(err error, verb, namespace string) *roles.Missing {
 		return nil
 	}
 	d := status.Status().Details
-	if d.Kind == "" {
-		return nil // a path, not a resource
+	if d.Kind == "" || len(d.Causes) > 0 {
+		return nil // a path, not a resource; or what clusters deny
 	}
 	m := roles.Lack(verb, d.Group, d.Kind, namespace)
 	return &m

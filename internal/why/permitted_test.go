@@ -205,3 +205,17 @@ func TestRoleWithFewestRightsIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// The hub answers 403 for metrics if all clusters deny them. That names no role of the hub.
+func TestDenialOfClustersIsNoMissingRightOnTheHub(t *testing.T) {
+	pods := corev1.Resource("pods")
+	pods.Group = "metrics.k8s.io"
+	denied := apierrors.NewForbidden(pods, "", errors.New("denied"))
+	if MissingOf(denied, "list", "shop") == nil {
+		t.Error("a denial of the hub names no right")
+	}
+	denied.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "cluster eu: denied"}}
+	if m := MissingOf(denied, "list", "shop"); m != nil {
+		t.Errorf("a denial of clusters is %v", m)
+	}
+}

@@ -90,7 +90,7 @@ func shown(all []pods.Workload, running bool, err error) (TroubledPods, error) {
 
 // PodsOf reads PodsPath of a hub. It returns an API error if the hub refuses the request or does not know the path.
 func PodsOf(ctx context.Context, hub *rest.Config) (answer TroubledPods, err error) {
-	return answer, askHub(ctx, hub, PodsPath, nil, &answer)
+	return answer, AskHub(ctx, hub, PodsPath, nil, &answer)
 }
 
 // Pods returns why pods of a binding's template do not run.
@@ -106,7 +106,7 @@ func PodsOfBinding(hub *rest.Config) Pods {
 		path := "/apis/" + workv1alpha2.GroupVersion.String() + "/namespaces/" + b.GetNamespace() + "/resourcebindings/" +
 			b.GetName() + "/" + BindingPods
 		var answer TroubledPods
-		err := askHub(ctx, hub, path, nil, &answer)
+		err := AskHub(ctx, hub, path, nil, &answer)
 		return podsSeen(answer, err)
 	}
 }

@@ -72,7 +72,7 @@ func RoomHandler(connect Connector, room Room) http.Handler {
 func RoomOf(hub *rest.Config) Room {
 	return func(ctx context.Context, b workv1alpha2.Binding) (schedule.Capacity, why.Limits) {
 		var answers map[string]answer
-		if askHub(ctx, hub, RoomPath, map[string]string{"namespace": b.GetNamespace(), "binding": b.GetName()},
+		if AskHub(ctx, hub, RoomPath, map[string]string{"namespace": b.GetNamespace(), "binding": b.GetName()},
 			&answers) != nil {
 			return nil, nil
 		}

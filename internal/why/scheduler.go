@@ -46,7 +46,7 @@ func SchedulerHandler(connect Connector, s Scheduler) http.Handler {
 // answer or refuses.
 func SchedulerOf(ctx context.Context, hub *rest.Config) Scheduler {
 	var says schedulerJSON
-	if askHub(ctx, hub, SchedulerPath, nil, &says) != nil {
+	if AskHub(ctx, hub, SchedulerPath, nil, &says) != nil {
 		return Scheduler{}
 	}
 	set := Scheduler{Settings: schedule.Settings{Name: says.Name, KeepEmpty: says.KeepEmpty, QuotasOff: says.QuotasOff}}

@@ -189,6 +189,10 @@ var stories = []story{
 	}},
 	{page: "docs/autoscaling.md"},
 	{page: "docs/fleet-metrics.md"},
+	{page: "docs/usage.md", steps: []step{
+		{command: "argosy usage -A --by cluster", want: "CLUSTER"},
+		{command: "argosy usage -A --by label=team -o csv", want: "team,resource,requested,limits,used,quota,change,cost30d"},
+	}},
 	{page: "docs/quota.md",
 		before: file("quota.yaml", `apiVersion: policy.karmada.io/v1alpha1
 kind: FederatedResourceQuota

@@ -308,13 +308,14 @@ func (r *recorder) write(ctx context.Context, write func(s *history.Store) error
 	return err
 }
 
-// upkeep removes old rows, records deletions that the hub did not see, and makes the copy of the day, in a database
-// that is open. It logs once what was restored.
+// upkeep records what workloads request. In a database that is open, it removes old rows, records deletions that the
+// hub did not see, and makes the copy of the day. It logs once what was restored.
 func (r *recorder) upkeep(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("release-history")
 	ticker := r.Clock.NewTicker(upkeepPeriod)
 	defer ticker.Stop()
 	var reported *history.Store
+	var sampled time.Time
 	for {
 		if store := r.Source.Opened(); store != nil {
 			if restored := store.Restored(); store != reported && restored != (history.Restored{}) {
@@ -328,6 +329,9 @@ func (r *recorder) upkeep(ctx context.Context) error {
 				log.Error(err, "cannot remove old rows of the history database, or copy it; the next attempt is in an hour")
 			}
 			size.Set(float64(store.Size(ctx)))
+		}
+		if err := r.sample(ctx, &sampled); err != nil && ctx.Err() == nil {
+			log.Error(err, "cannot record what workloads request; the next attempt is in an hour")
 		}
 		select {
 		case <-ctx.Done():

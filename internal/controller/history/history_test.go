@@ -332,7 +332,8 @@ func TestLossIsLoggedOnceAndNotWithEachUpkeep(t *testing.T) {
 			}
 		}, funcr.Options{})
 		ctx, stop := context.WithCancel(ctrl.LoggerInto(t.Context(), log))
-		r := &recorder{Options: Options{Source: source, Progress: &Progress{}, Clock: clock.RealClock{}}}
+		r := &recorder{client: controllertest.New(t), Options: Options{Source: source, Progress: &Progress{},
+			Clock: clock.RealClock{}}}
 		ended := make(chan error, 1)
 		go func() { ended <- r.upkeep(ctx) }()
 		membertest.Advance(5 * upkeepPeriod)

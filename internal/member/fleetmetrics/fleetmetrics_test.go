@@ -326,7 +326,8 @@ func TestUsersReadOnlyWhatTheyMayInEachMember(t *testing.T) {
 	for _, path := range []string{podsPath, podsPath + "/web-0", nodesPath,
 		customPath + "v1beta2/namespaces/shop/pods/*/hits"} {
 		code, body, _ := f.get(nora, path)
-		if code != 403 || !strings.Contains(body, "clusters (2): you may not get clusters/proxy there") {
+		if code != 403 || !strings.Contains(body, "clusters (2): you may not get clusters/proxy there") ||
+			!strings.Contains(body, `"causes"`) {
 			t.Errorf("%s gives %d %s", path, code, body)
 		}
 		if code, body, _ = f.get(robot, path); code != 403 || !strings.Contains(body, "impersonate-system-names") {

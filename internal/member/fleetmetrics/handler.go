@@ -19,6 +19,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
@@ -314,8 +315,12 @@ func (a *asking) outcome(ctx context.Context, why []error, absentIsAnswer bool) 
 		}
 		return nil
 	case denied:
-		return apierrors.NewForbidden(schema.GroupResource{Group: a.info.APIGroup, Resource: a.info.Resource}, a.info.Name,
+		err := apierrors.NewForbidden(schema.GroupResource{Group: a.info.APIGroup, Resource: a.info.Resource}, a.info.Name,
 			errors.New(strings.Join(sentences, "; ")))
+		for _, text := range sentences { // they distinguish it from a denial of the hub's own RBAC
+			err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Message: text})
+		}
+		return err
 	}
 	return apierrors.NewServiceUnavailable("no cluster has metrics: " + strings.Join(sentences, "; "))
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// queryFromCluster is the annotation with the cluster that an object was read from, as in Karmada.
-const queryFromCluster = "resource.karmada.io/query-from-cluster"
+// QueryFromCluster is the annotation with the cluster that an object was read from, as in Karmada.
+const QueryFromCluster = "resource.karmada.io/query-from-cluster"
 
 // bounded is the body of a response. It fails at the limit of one response, and at that of all responses in memory.
 type bounded struct {
@@ -128,7 +128,7 @@ func copyItem(dec *json.Decoder, into *bytes.Buffer, kind, cluster string) error
 		return err
 	}
 	item.APIVersion, item.Kind = metricsv1beta1.SchemeGroupVersion.String(), kind
-	item.Annotations = map[string]string{queryFromCluster: cluster}
+	item.Annotations = map[string]string{QueryFromCluster: cluster}
 	if into.Len() > 0 {
 		into.WriteByte(',')
 	}
