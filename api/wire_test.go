@@ -21,6 +21,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	searchv1alpha1 "github.com/argosy-io/argosy/api/search/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
@@ -142,6 +143,8 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 		{&appsv1alpha1.WorkloadRebalancer{}, `spec{workloads{` + workloadShape + `} ttlSecondsAfterFinished}
 			status{observedWorkloads{workload{` + workloadShape + `} result reason} observedGeneration finishTime
 			result}`}, // the last is not in Karmada
+		{&searchv1alpha1.ResourceRegistry{}, `spec{targetCluster{` + affinityShape + `} resourceSelectors{apiVersion kind namespace}
+			backendStore{openSearch{addresses secretRef{namespace name}}}} status{conditions}`},
 		{&autoscalingv1alpha1.FederatedHPA{}, `spec{scaleTargetRef{apiVersion kind name} minReplicas maxReplicas metrics behavior}
 			status{observedGeneration lastScaleTime currentReplicas desiredReplicas currentMetrics conditions}`},
 		{&autoscalingv1alpha1.CronFederatedHPA{}, `spec{scaleTargetRef{apiVersion kind name} rules{name schedule targetReplicas targetMinReplicas

@@ -45,6 +45,8 @@ var served = map[string]struct {
 		"WORKLOAD-KIND APPLIED AGE"},
 	"workloadrebalancers.apps.karmada.io": {"WorkloadRebalancer", "Cluster", "", "", []string{"v1alpha1"}, true,
 		"RESULT ENDED AGE"}, // in Karmada FINISHED AGE, also if it failed
+	"resourceregistries.search.karmada.io": {"ResourceRegistry", "Cluster", "", "", []string{"v1alpha1"}, true,
+		"READY STATUS AGE"}, // none in Karmada
 	"federatedhpas.autoscaling.karmada.io": {"FederatedHPA", "Namespaced", "fhpa", "karmada-io", []string{"v1alpha1"},
 		true,
 		"REFERENCE-KIND REFERENCE-NAME MINPODS MAXPODS REPLICAS AGE"},

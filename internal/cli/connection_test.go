@@ -40,7 +40,7 @@ func TestEveryCommandActsAsAnotherUser(t *testing.T) {
 	for _, line := range []string{
 		"status", "get clusters", "get deployments -n shop", "get failovers", "get orphans", "get pods -C eu",
 		"describe deployment web -n shop", "logs web -n shop -C eu", "top pods", "usage", "why deployment web -n shop",
-		"why cluster eu",
+		"why cluster eu", "search pods",
 		"simulate --cluster-down eu", "simulate record", "release status r1 -n shop", "release start deployment/web -n shop",
 		"rollout status deployment/web -n shop", "brake on -C eu", "cordon eu", "label cluster eu a=b", "delete cluster eu",
 		"api-resources", "explain deployment", "migrate status", "addons list", "unjoin eu --dry-run", "token list",

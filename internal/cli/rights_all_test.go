@@ -54,7 +54,7 @@ func TestEachCommandNamesRightsThatViewersLack(t *testing.T) {
 		"describe deployment web -n bank", "logs web -n shop -C eu", "exec web -n shop -C eu -- date", "top pods -n shop",
 		"usage -A",
 		"attach web -n shop -C eu", "why deployment web -n bank", "why secret x -n shop", "why cluster eu",
-		"simulate --cluster-down eu", "secrets status",
+		"simulate --cluster-down eu", "secrets status", "search pods",
 	}
 	tried := map[string]bool{}
 	for _, line := range lines {

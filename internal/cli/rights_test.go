@@ -147,8 +147,9 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 		"adopt  deployment web -n shop --cluster eu": {want: "you may not list " +
 			"resourceinterpretercustomizations.config.karmada.io, and the command also needs to get clusters.cluster.karmada.io" +
 			view + "; the command also needs to " + proxy},
-		"secrets status": {want: "you may not get /argosy/encryption"},
-		"migrate status": {want: "you may not list "},
+		"secrets status":      {want: "you may not get /argosy/encryption"},
+		"migrate status":      {want: "you may not list "},
+		"search pods -n shop": {resource: "search/api", want: "you may not get search.search.karmada.io/api" + fleet},
 	} {
 		t.Run(args, func(t *testing.T) {
 			member := membertest.New(t, event)

@@ -71,6 +71,7 @@ func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 		membercli.NewLogs(hub, membercli.StdStreams),
 		membercli.NewExec(hub, membercli.StdStreams),
 		membercli.NewTop(hub, membercli.StdStreams),
+		membercli.NewSearch(hub, membercli.StdStreams),
 		membercli.NewAttach(hub, membercli.StdStreams),
 		explaincli.NewWhy(hub),
 		explaincli.NewSimulate(hub),

@@ -35,6 +35,7 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	searchv1alpha1 "github.com/argosy-io/argosy/api/search/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
@@ -58,6 +59,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/rebalance"
 	"github.com/argosy-io/argosy/internal/controller/release"
 	"github.com/argosy-io/argosy/internal/controller/schedule"
+	"github.com/argosy-io/argosy/internal/controller/search"
 	"github.com/argosy-io/argosy/internal/controller/service"
 	coreautoscale "github.com/argosy-io/argosy/internal/core/adjust/autoscale"
 	corefailover "github.com/argosy-io/argosy/internal/core/adjust/failover"
@@ -129,6 +131,8 @@ type Options struct {
 	Successes commit.SuccessEvents
 	// History is the database that records releases; nil if the hub keeps no history.
 	History *releasehistory.Source
+	// Caches are the caches of ResourceRegistries; nil for none.
+	Caches search.Caches
 }
 
 // Turn is one run of a hub's controllers.
@@ -226,7 +230,7 @@ func Scheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 		clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme,
 		multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
-		releasev1alpha1.AddToScheme,
+		releasev1alpha1.AddToScheme, searchv1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("register kinds: %w", err)
@@ -371,6 +375,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		}},
 		{"quota", func() error { return quota.Setup(ctx, mgr) }},
 		{"rebalance", func() error { return rebalance.Setup(ctx, mgr, rebalance.Options{}) }},
+		{"search", func() error {
+			if o.Caches == nil {
+				return nil
+			}
+			return search.Setup(mgr, o.Caches)
+		}},
 		{"deschedule", func() error {
 			if o.Descheduling == nil {
 				return nil

@@ -39,6 +39,7 @@ var layers = []struct {
 	{"internal/facts", 2},
 	{"internal/why", 2},
 	{"internal/usage", 2},
+	{"internal/search", 2},
 	{"internal/controller", 3},
 	{"internal/agent", 4},
 	{"internal/console", 4},

@@ -275,6 +275,9 @@ func gaugeOf(ctx context.Context) *gauge {
 type gauge struct {
 	m    *Member
 	name string
+	// budget and state are those of the store.
+	budget *Budget
+	state  func(error)
 
 	// sizes are the bytes of each stored object, and total is their sum. The goroutine that runs the reflector alone uses
 	// them, so mu does not guard them.
@@ -311,6 +314,9 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 				g.listed.Store(err == nil)
 			}
 			g.after(ctx, err)
+			if err != nil && ctx.Err() == nil {
+				g.report(err)
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -323,6 +329,9 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 			w, err := lw.WatchFuncWithContext(context.WithValue(ctx, gaugeKey{}, g), o)
 			if initial || err != nil {
 				g.after(ctx, err)
+			}
+			if !initial && ctx.Err() == nil { // after a failure of initial events, a list follows
+				g.report(err)
 			}
 			return w, err
 		},
@@ -419,6 +428,7 @@ func (g *gauge) settle() {
 	if g.deadline != nil {
 		g.deadline.Stop()
 		g.m.pending.Add(-g.received)
+		g.budget.add(-g.received)
 		g.deadline, g.received = nil, 0
 	}
 }
@@ -436,11 +446,19 @@ func (g *gauge) after(ctx context.Context, err error) {
 	}
 }
 
+// report tells the store whether it is up to date.
+func (g *gauge) report(err error) {
+	if g.state != nil {
+		g.state(err)
+	}
+}
+
 // exceed pauses the watch and reports the member. It must be called with the lock.
 func (g *gauge) exceed(err error) {
 	g.m.exceeds(g.name, err)
 	g.settle()
 	g.rest = time.Now().Add(g.m.o.Limits.Pause)
+	g.report(err)
 	g.stop()
 }
 
@@ -459,10 +477,14 @@ func (g *gauge) receive(ctx context.Context, n int64) error {
 		return ctx.Err()
 	}
 	g.received += n
-	if g.m.pending.Add(n) <= g.m.o.Limits.Memory {
+	within := g.budget.add(n)
+	if g.m.pending.Add(n) <= g.m.o.Limits.Memory && within {
 		return nil
 	}
 	err := g.m.o.Limits.memoryError(g.name)
+	if !within {
+		err = g.budget.excess(g.name)
+	}
 	g.exceed(err)
 	return err
 }
@@ -500,11 +522,16 @@ func (g *gauge) replace(sizes map[types.NamespacedName]int64) error {
 
 // grow counts n more bytes of stored objects, unless they would exceed the limit.
 func (g *gauge) grow(n int64) error {
-	if g.m.stored.Add(n) > g.m.o.Limits.Memory && n > 0 {
+	within := g.budget.add(n)
+	if (g.m.stored.Add(n) > g.m.o.Limits.Memory || !within) && n > 0 {
 		g.m.stored.Add(-n)
+		g.budget.add(-n)
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		err := g.m.o.Limits.memoryError(g.name)
+		if !within {
+			err = g.budget.excess(g.name)
+		}
 		g.exceed(err)
 		return err
 	}
@@ -518,6 +545,8 @@ const trimmedWeight = 512
 // weigh estimates the memory of what is kept of an object.
 func weigh(kept any) int64 {
 	switch kept := kept.(type) {
+	case interface{ weight() int64 }:
+		return kept.weight()
 	case *unstructured.Unstructured:
 		return weighValue(kept.Object)
 	case seenPod:

@@ -39,6 +39,9 @@ type trimming[T metav1.Object, K any] struct {
 	trim  func(T) (kept K, counts bool, err error)
 	into  keeper[K]
 	gauge *gauge // set by follow
+	// budget bounds the objects of several members, and state gets whether the store is up to date; each may be nil.
+	budget *Budget
+	state  func(error)
 }
 
 var _ cache.TransformingStore = (*trimming[*corev1.Pod, seenPod])(nil)
@@ -62,7 +65,10 @@ type trimmed[K any] struct {
 	err    error // that of trim
 }
 
-func (s *trimming[T, K]) use(g *gauge) { s.gauge = g }
+func (s *trimming[T, K]) use(g *gauge) {
+	s.gauge = g
+	g.budget, g.state = s.budget, s.state
+}
 
 // Transformer trims the objects of a list while it is received, and counts them.
 func (s *trimming[T, K]) Transformer() cache.TransformFunc {
@@ -150,6 +156,7 @@ func (s *trimming[T, K]) Replace(list []any, _ string) error {
 		s.report(len(unreadable), unreadable[0])
 	}
 	s.into.replace(all)
+	s.gauge.report(nil)
 	return nil
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/search"
 )
 
 // Config is everything that can be set about a hub. A file, flags and defaults all end up here.
@@ -114,6 +115,9 @@ type MembersConfig struct {
 	// ProxyRequests bounds the concurrent requests of users to members, including watches and other streams. One user, and
 	// one member, can have at most half of them; one user in one member a quarter.
 	ProxyRequests int `json:"proxyRequests"`
+	// SearchMemory bounds the objects of all members in memory that ResourceRegistries select, in bytes. The caches of
+	// searches can have a quarter of it in addition.
+	SearchMemory resource.QuantityValue `json:"searchMemory"`
 	// EmptyWorkloads also sends divided workloads to chosen clusters that get no replica.
 	EmptyWorkloads bool `json:"emptyWorkloads,omitempty"`
 	// WorkDeletions bounds how many Works anyone but the hub may delete within a minute. Beyond that, nothing is deleted
@@ -317,6 +321,8 @@ func DefaultConfig() Config {
 			MemoryLimit: resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultMemoryLimit,
 				resource.BinarySI)},
 			ProxyRequests: proxy.DefaultRequests,
+			SearchMemory: resource.QuantityValue{Quantity: *resource.NewQuantity(search.DefaultMemoryLimit,
+				resource.BinarySI)},
 			WorkDeletions: execute.DefaultDeletions.Bound,
 			StaleStatus:   StaleAsNotReady,
 			Estimator: EstimatorConfig{Timeout: metav1.Duration{Duration: 3 * time.Second}, Port: 10352,
@@ -397,6 +403,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"the approximate maximum of memory for one member cluster's cached objects, and the same again for its responses in flight; a cluster that needs more is not Ready")
 	fs.IntVar(&c.Members.ProxyRequests, "member-proxy-requests", c.Members.ProxyRequests,
 		"the maximum number of concurrent user requests to member clusters, including watches and other streams; one user or one cluster may use half of them, and one user in one cluster a quarter")
+	fs.Var(&c.Members.SearchMemory, "search-memory-limit",
+		"the approximate maximum of memory for the objects of all member clusters that ResourceRegistries select; the caches of searches may have a quarter of it in addition")
 	fs.IntVar(&c.Members.WorkDeletions, "work-deletions-per-minute", c.Members.WorkDeletions,
 		"the maximum number of Works that anyone but the hub may delete within a minute; if there are more, none of the deletions is carried out in a member, and the Works are recreated")
 	fs.StringVar(&c.Members.StaleStatus, "stale-status", c.Members.StaleStatus,
@@ -597,6 +605,10 @@ func (c *Config) Validate() error {
 	}
 	if c.Members.MemoryLimit.Cmp(c.Members.AnswerLimit.Quantity) < 0 {
 		return fmt.Errorf("members.memoryLimit %s is less than members.answerLimit (%s): give more with --member-memory-limit", c.Members.MemoryLimit.String(), c.Members.AnswerLimit.String())
+	}
+	if least := int64(16 << 20); c.Members.SearchMemory.Value() < least {
+		return fmt.Errorf("members.searchMemory %s is too small: give 16Mi or more with --search-memory-limit",
+			c.Members.SearchMemory.String())
 	}
 	if least := 100; c.Members.ProxyRequests < least {
 		return fmt.Errorf("members.proxyRequests %d is too low for several users: give %d or more with --member-proxy-requests", c.Members.ProxyRequests, least)

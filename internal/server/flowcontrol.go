@@ -20,11 +20,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	searchv1alpha1 "github.com/argosy-io/argosy/api/search/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/member/fleetmetrics"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/member/tunnel"
+	"github.com/argosy-io/argosy/internal/search"
 )
 
 // Kubernetes' own flow schemas separate users, service accounts and leader election. These two separate the requests
@@ -76,7 +78,8 @@ func flowSchemas() []flowcontrolv1.FlowSchema {
 	}
 	return []flowcontrolv1.FlowSchema{
 		schema(membersLevel, 600, user.AllAuthenticated, []flowcontrolv1.ResourcePolicyRule{
-			{APIGroups: []string{clusterv1alpha1.GroupVersion.Group}, Resources: []string{"clusters/proxy"}},
+			{APIGroups: []string{clusterv1alpha1.GroupVersion.Group, searchv1alpha1.GroupVersion.Group},
+				Resources: []string{"clusters/proxy", "proxying/proxy", "search/api", "search/apis"}},
 			{APIGroups: fleetmetrics.Groups(), Resources: []string{"*"}, Namespaces: []string{"*"}}}),
 		schema(agentsLevel, 700, agentsGroup, []flowcontrolv1.ResourcePolicyRule{{
 			APIGroups: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}}},
@@ -132,15 +135,22 @@ func (h *Hub) startFlowControl(ctx context.Context) (func(), error) {
 	return nil, nil
 }
 
-// longRunning treats a request to a member like the same request to the hub. Kubernetes treats every proxied request as
-// a stream: it would bypass the queues and never time out, and one user could have any number of them. Of the requests
-// to clusters/tunnel, only the one that opens a tunnel is long.
+// longRunning treats a request to a member, or to the global proxy, like the same request to the hub. Kubernetes treats
+// every proxied request as a stream: it would bypass the queues and never time out, and one user could have any number
+// of them. Of the requests to clusters/tunnel, only the one that opens a tunnel is long.
 func longRunning(next request.LongRunningRequestCheck) request.LongRunningRequestCheck {
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api")}
 	return func(r *http.Request, info *request.RequestInfo) bool {
 		if console.LongRunning(r) || tunnel.Opens(r, info) {
 			return true
+		}
+		if inner, _, _ := search.Inner(r, info); inner != nil {
+			if r.Header.Get("Upgrade") != "" {
+				return true
+			}
+			innerInfo, err := infos.NewRequestInfo(inner)
+			return err == nil && next(inner, innerInfo)
 		}
 		if !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group || info.Resource != "clusters" ||
 			info.Subresource != "proxy" {

@@ -25,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/member/tunnel"
+	"github.com/argosy-io/argosy/internal/search"
 	"github.com/argosy-io/argosy/test/kit"
 	"github.com/argosy-io/argosy/test/kit/membertest"
 )
@@ -67,6 +68,25 @@ func TestARequestIntoAMemberIsAsLongAsTheSameHere(t *testing.T) {
 	}
 	if !check(r, info) {
 		t.Error("an upgraded connection is not long")
+	}
+	for path, want := range map[string]bool{
+		search.ProxyPath + "/api/v1/pods":                                false,
+		search.ProxyPath + "/api/v1/pods?watch=true":                     true,
+		search.ProxyPath + "/api/v1/namespaces/a/pods/b/log?follow=true": true,
+		search.ProxyPath + "/apis":                                       false,
+		search.CachePath + "/api/v1/pods":                                false,
+	} {
+		r, err := http.NewRequest(http.MethodGet, "https://hub"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := infos.NewRequestInfo(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := check(r, info); got != want {
+			t.Errorf("%q: %v, want %v", path, got, want)
+		}
 	}
 }
 
@@ -271,7 +291,11 @@ func TestFlowControlOfUsersStaysAsTheyChangedIt(t *testing.T) {
 func proxied(d Deps, next http.Handler) http.Handler {
 	hub := reader(d.Config)
 	members := proxy.New(proxy.Options{Hub: hub, Grants: acting.Follow(d.Config, d.Done)})
-	return members.Handler(fleetMetrics(d, hub, members, next))
+	searches, err := newSearch(d, hub, members, nil)
+	if err != nil {
+		panic(err) // the configuration is the hub's own
+	}
+	return members.Handler(searches.Handler(fleetMetrics(d, hub, members, next)))
 }
 
 // joinMember has the hub know a member.

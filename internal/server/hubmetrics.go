@@ -24,6 +24,13 @@ var (
 	orphaned = prometheus.NewDesc("argosy_orphans",
 		"Number of objects in a cluster that carry this hub's mark and have no Work on the hub.", []string{"member_cluster"},
 		nil)
+	searchBytes = prometheus.NewDesc("argosy_search_cache_bytes",
+		"Approximate memory of the objects of members that this replica caches for ResourceRegistries and for searches.",
+		[]string{"purpose"}, nil)
+	searchObjects = prometheus.NewDesc("argosy_search_cached_objects",
+		"Number of objects of members that this replica caches.", []string{"resource"}, nil)
+	searchWatches = prometheus.NewDesc("argosy_search_watches",
+		"Number of open watches of the global proxy in this replica.", nil, nil)
 )
 
 // hubMetrics has the metrics of the whole process.
@@ -41,7 +48,8 @@ const recount = time.Minute
 
 // Describe implements prometheus.Collector.
 func (m *hubMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{buildInfo, loopsRunning, certificateEnds, restorePaused, orphaned} {
+	for _, d := range []*prometheus.Desc{buildInfo, loopsRunning, certificateEnds, restorePaused, orphaned,
+		searchBytes, searchObjects, searchWatches} {
 		out <- d
 	}
 }
@@ -60,6 +68,15 @@ func (m *hubMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge(loopsRunning, leads)
 	for name, ends := range m.hub.certificatesEnd(time.Now()) {
 		gauge(certificateEnds, float64(ends.Unix()), name)
+	}
+	if m.hub.parts.Searched != nil {
+		used := m.hub.parts.Searched()
+		gauge(searchBytes, float64(used.Registries), "registries")
+		gauge(searchBytes, float64(used.Searches), "searches")
+		gauge(searchWatches, float64(used.Watches))
+		for resource, n := range used.Objects {
+			gauge(searchObjects, float64(n), resource.String())
+		}
 	}
 	if leads == 0 { // another replica knows
 		return

@@ -34,6 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/fleetmetrics"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/member/tunnel"
+	"github.com/argosy-io/argosy/internal/search"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -44,6 +45,8 @@ func AllParts() Parts {
 	var fleet atomic.Pointer[capacity.Fleet]
 	// cache is the controllers' cache while they run here.
 	var cache atomic.Pointer[console.Cache]
+	// engine has the caches of search, once the API server is built.
+	var engine atomic.Pointer[search.Engine]
 	// restored counts what a restore left, once the loops run.
 	var restored atomic.Pointer[func() (map[string]int, int)]
 	synced := func() *capacity.Fleet {
@@ -121,9 +124,21 @@ func AllParts() Parts {
 			tunnels := reach(d)
 			members := proxy.New(proxy.Options{Hub: hub, Grants: of(d), Identity: identity,
 				Requests: d.Settings.Members.ProxyRequests, Tunnels: tunnels})
-			return agents.handler(tunnels.Handler(hub, members.Handler(fleetMetrics(d, hub, members,
-				historyHandler(d, explained(d, room, nodes, troubled, consoleHandler(d, &cache, room, troubled,
-					podRequests(unregistering(admission.KeepNamespace(next))))))))))
+			searches, err := newSearch(d, hub, members, tunnels)
+			if err != nil {
+				return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { apistatus.Write(w, err) })
+			}
+			engine.Store(searches)
+			return agents.handler(tunnels.Handler(hub, members.Handler(searches.Handler(
+				fleetMetrics(d, hub, members, historyHandler(d, explained(d, room, nodes, troubled,
+					consoleHandler(d, &cache, room, troubled,
+						podRequests(unregistering(admission.KeepNamespace(next)))))))))))
+		},
+		Searched: func() search.Usage {
+			if e := engine.Load(); e != nil {
+				return e.Usage()
+			}
+			return search.Usage{}
 		},
 		Restored: func() (map[string]int, int) {
 			if count := restored.Load(); count != nil {
@@ -165,6 +180,9 @@ func AllParts() Parts {
 				ForbidOverwrite: d.Settings.ForbidOverwrite,
 				Turn:            d.Turn,
 				History:         d.History,
+			}
+			if e := engine.Load(); e != nil {
+				o.Caches = e
 			}
 			if c := d.Settings.Descheduler; d.Settings.runs("descheduler") {
 				o.Descheduling = &controller.Descheduling{Interval: c.Interval.Duration,

@@ -168,7 +168,8 @@ func TestRolesAllowExactlyTheirTable(t *testing.T) {
 		}
 	}
 	// No discovery lists what the hub serves beside a definition.
-	beside := map[string]bool{"clusters/proxy.cluster.karmada.io": true, "resourcebindings/pods.work.karmada.io": true}
+	beside := map[string]bool{"clusters/proxy.cluster.karmada.io": true, "resourcebindings/pods.work.karmada.io": true,
+		"proxying/proxy.search.karmada.io": true, "search/api.search.karmada.io": true, "search/apis.search.karmada.io": true}
 	namespaced["resourcebindings/pods.work.karmada.io"] = true
 	asked := 0
 	for _, d := range roles.Decisions {

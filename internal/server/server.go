@@ -43,6 +43,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/history"
+	"github.com/argosy-io/argosy/internal/search"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
@@ -60,6 +61,8 @@ type Parts struct {
 	Handler func(Deps, http.Handler) http.Handler
 	// Restored counts what a restore left: orphans per cluster, and paused Works.
 	Restored func() (orphans map[string]int, paused int)
+	// Searched returns the memory of the caches of search; nil for none.
+	Searched func() search.Usage
 	// Join joins clusters for users of the console; nil if they cannot.
 	Join console.Join
 	// Simulate simulates changes for users of the console; nil if they cannot.

@@ -144,6 +144,10 @@ var doorTests = map[string][]string{
 		"TestRebalancersNeedSchedulableWorkloads",
 		"TestTheBindingOfAnotherGroupsTemplateIsNotTaken",
 	},
+	"ResourceRegistry": {
+		"TestReadersSeeOnlyWhatHubAndMemberPermit",
+		"TestWatchEndsWithTheRightWithin30Seconds",
+	},
 	"FederatedResourceQuota": {
 		"TestNoRoleWritesQuotas",
 		"TestStaticAssignmentsAreSentToTheirClusters",
@@ -228,6 +232,11 @@ var threatTests = map[string][]string{
 	"A developer replaces an existing object of a member, by `conflictResolution: Overwrite`": {
 		"TestForbiddenOverwriteKeepsTheMembersObject",
 	},
+	"A user sees objects, or names of clusters, that the hub keeps in memory for [searches](search.md), without the right to read them there": {
+		"TestReadersSeeOnlyWhatHubAndMemberPermit",
+		"TestWatchEndsWithTheRightWithin30Seconds",
+		"TestSearchAndGlobalProxyNeedTheirRights",
+	},
 	"A developer blocks other users by many requests, or fills the store": {
 		"TestUsersQueueApartForRequestsIntoMembers",
 		"TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers",
@@ -279,6 +288,11 @@ var boundTests = map[string][]string{
 	"member: metrics for a user ([fleet metrics](fleet-metrics.md))": {
 		"TestMemoryOfResponsesIsFreedAfterEachRequest",
 		"TestClustersWithoutAnAnswerAreLeftOutAndNamed",
+	},
+	"members: objects cached for ResourceRegistries, and for searches": {
+		"TestMemoryOfCachesIsBounded",
+		"TestWatchesOfOneUserAreBounded",
+		"TestSearchCachesOnDemandAndEndsWhenIdle",
 	},
 	"member: a single watch event": {
 		"TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit",

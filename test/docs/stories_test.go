@@ -190,9 +190,16 @@ var stories = []story{
 	{page: "docs/autoscaling.md"},
 	{page: "docs/fleet-metrics.md"},
 	{page: "docs/usage.md", steps: []step{
-		{command: "argosy usage -A --by cluster", want: "CLUSTER"},
 		{command: "argosy usage -A --by label=team -o csv", want: "team,resource,requested,limits,used,quota,change,cost30d"},
 	}},
+	{page: "docs/search.md", names: []string{"EXPRESSION", "true"}, before: file("registry.yaml", `apiVersion: search.karmada.io/v1alpha1
+kind: ResourceRegistry
+metadata: {name: workloads}
+spec: {targetCluster: {}, resourceSelectors: [{apiVersion: v1, kind: Pod}]}`), steps: []step{
+		{command: "kubectl get resourceregistry workloads", want: "workloads",
+			before: "eventually 'kubectl get resourceregistry workloads | grep -q True'"},
+		{command: `kubectl --server "$HUB/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy" get pods -A -o wide`},
+	}, after: "kubectl delete resourceregistry workloads"},
 	{page: "docs/quota.md",
 		before: file("quota.yaml", `apiVersion: policy.karmada.io/v1alpha1
 kind: FederatedResourceQuota

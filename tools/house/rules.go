@@ -47,8 +47,8 @@ var bareNames = func() map[string]bool {
 	return set
 }()
 
-// foreignNames are methods that a library calls: errors.Is, and the sets of series of Prometheus.
-var foreignNames = map[string]bool{"Is": true, "At": true}
+// foreignNames are methods that a library calls: errors.Is, the sets of series of Prometheus, and sets of labels.
+var foreignNames = map[string]bool{"Is": true, "At": true, "Has": true}
 
 var pronoun = regexp.MustCompile(`\b([Hh]e|[Hh]is|[Hh]im)\b`)
 

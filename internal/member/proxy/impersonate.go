@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -137,27 +139,59 @@ func (w *way) awaitRight(ctx context.Context, id access.Identity, token string) 
 // mayImpersonate asks the member whether the account of the token may impersonate the user. It returns true if the
 // member does not answer.
 func (w *way) mayImpersonate(ctx context.Context, id access.Identity, token string) bool {
-	review := authorizationv1.SelfSubjectAccessReview{TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1",
-		Kind: "SelfSubjectAccessReview"}}
-	about := &authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: id.User}
+	about := authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: id.User}
 	if namespace, name, is := access.ServiceAccount(id.User); is {
 		about.Resource, about.Namespace, about.Name = "serviceaccounts", namespace, name
 	}
-	review.Spec.ResourceAttributes = about
-	body := []byte(text.JSON(review))
+	allowed, err := w.review(ctx, w.bare.plain, http.Header{"Authorization": {"Bearer " + token}}, about)
+	return allowed || err != nil
+}
+
+// review asks the member whether it permits a request to the account that the transport and the header identify.
+func (w *way) review(ctx context.Context, by http.RoundTripper, header http.Header,
+	about authorizationv1.ResourceAttributes) (allowed bool, err error) {
+	review := authorizationv1.SelfSubjectAccessReview{TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1",
+		Kind: "SelfSubjectAccessReview"}}
+	review.Spec.ResourceAttributes = &about
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		w.base.JoinPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").String(), bytes.NewReader(body))
+		w.base.JoinPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").String(),
+		bytes.NewReader([]byte(text.JSON(review))))
 	if err != nil {
-		return true
+		return false, err
 	}
+	req.Header = header
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := w.bare.plain.RoundTrip(req)
+	req.Header.Set("Accept", "application/json")
+	resp, err := by.RoundTrip(req)
 	if err != nil {
-		return true
+		return false, err
 	}
 	defer resp.Body.Close()
 	const most = 64 << 10 // a member may answer with anything
-	return resp.StatusCode != http.StatusCreated ||
-		json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(&review) != nil || review.Status.Allowed
+	body := io.LimitReader(resp.Body, most)
+	if resp.StatusCode != http.StatusCreated {
+		return false, fmt.Errorf("the cluster answers %s to a SelfSubjectAccessReview", resp.Status)
+	}
+	if err := json.NewDecoder(body).Decode(&review); err != nil {
+		return false, fmt.Errorf("read the SelfSubjectAccessReview of the cluster: %w", err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// Permits asks a member whether it permits a request to a user: the member sees the user as it would see the request
+// itself. A user who cannot send requests to the member at all is not permitted. The error means that the member did
+// not say. The caller checks the right to clusters/proxy.
+func (p *Proxy) Permits(ctx context.Context, caller user.Info, cluster string,
+	about authorizationv1.ResourceAttributes) (bool, error) {
+	to, err := p.route(ctx, caller, cluster)
+	if apierrors.IsForbidden(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer to.leave()
+	header := http.Header{}
+	actAs(header, to.id, to.token)
+	return to.way.review(ctx, to.transports().plain, header, about)
 }

@@ -340,14 +340,19 @@ func climbs(path string) bool {
 // websocketToken is the prefix of a subprotocol that carries a bearer token.
 const websocketToken = "base64url.bearer.authorization.k8s.io."
 
-// actAs replaces all headers that identify the caller with the identity that the hub authenticated. An agent adds its
-// own credentials and needs no token.
-func actAs(h http.Header, id access.Identity, token string) {
+// Anonymize removes all headers that identify the caller.
+func Anonymize(h http.Header) {
 	for name := range h {
 		if identifiesCaller(name) {
 			delete(h, name)
 		}
 	}
+}
+
+// actAs replaces all headers that identify the caller with the identity that the hub authenticated. An agent adds its
+// own credentials and needs no token.
+func actAs(h http.Header, id access.Identity, token string) {
+	Anonymize(h)
 	if offered, ok := h["Sec-Websocket-Protocol"]; ok {
 		var kept []string
 		for protocol := range strings.SplitSeq(strings.Join(offered, ","), ",") {

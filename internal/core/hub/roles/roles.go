@@ -57,6 +57,8 @@ var (
 	tenants = levels{view: reads, edit: writes, admin: writes, operator: reads}
 	// readers: everyone in a namespace reads.
 	readers = levels{view: reads, edit: reads, admin: reads, operator: reads}
+	// searchers: everyone searches. The answers depend on other rights.
+	searchers = levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: reads}
 	// operators: they write what others read.
 	operators = levels{view: reads, edit: reads, admin: reads, operator: manages}
 )
@@ -87,6 +89,7 @@ const (
 	whyGuards     = "it decides when every namespace may release, so only administrators may write it"
 	whyQuotas     = "it limits the users of its namespace, so only administrators may write it"
 	whyMetrics    = "each member answers with what the user may read there, which also needs clusters/proxy; it is read-only"
+	whySearch     = "it shows objects of clusters of which the user may use clusters/proxy, as far as the cluster permits the user to read them"
 	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
 )
 
@@ -147,6 +150,11 @@ var Decisions = []Decision{
 		Why: "it gives access to a member: it is granted for each cluster by name"},
 	{Group: "metrics.k8s.io", Resource: "pods", levels: readers, Why: whyMetrics},
 	{Group: "metrics.k8s.io", Resource: "nodes", levels: readers, Why: whyMetrics},
+	{Group: "search.karmada.io", Resource: "resourceregistries", Status: true, levels: operators, Why: whyFleet},
+	{Group: "search.karmada.io", Resource: "search/api", levels: searchers, Why: whySearch},
+	{Group: "search.karmada.io", Resource: "search/apis", levels: searchers, Why: whySearch},
+	{Group: "search.karmada.io", Resource: "proxying/proxy",
+		Why: "like clusters/proxy, it gives access to members; for what a user reads or writes there, clusters/proxy of the cluster is needed, too"},
 	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", levels: readers, Why: whyAllTenants},
 	{Group: "config.karmada.io", Resource: "resourceinterpreterwebhookconfigurations",
 		levels: levels{operator: reads}, Why: "the hub sends the templates of all namespaces, including Secrets, to its address"},

@@ -33,6 +33,7 @@ func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinit
 
 // beside are served without a definition.
 var beside = []string{"clusters/proxy.cluster.karmada.io", "resourcebindings/pods.work.karmada.io",
+	"proxying/proxy.search.karmada.io", "search/api.search.karmada.io", "search/apis.search.karmada.io",
 	"pods.metrics.k8s.io", "nodes.metrics.k8s.io"}
 
 // A new kind, or a subresource of one, fails this until somebody has decided who may use it.
