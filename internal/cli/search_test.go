@@ -25,7 +25,7 @@ func TestSearchAsksTheHubForWhatItsFlagsSelect(t *testing.T) {
 			path: base + "namespaces/bank/pods", want: "pods/web-1\n",
 			query: "clusters=eu%2Cus&fieldSelector=spec.nodeName%3Dn1&image=nginx%3A1.28&labelSelector=app%3Dweb&limit=500&ready=false"},
 		"search pods --owner pods/web --older-than 2d --newer-than 90h --order-by -age --limit 0 --ready -o json": {
-			path: base + "pods", query: "maxAge=90h&minAge=48h&orderBy=-age&owner=Pod%2Fweb&ready=true",
+			path: base + "pods", query: "maxAge=90h0m0s&minAge=48h0m0s&orderBy=-age&owner=Pod%2Fweb&ready=true",
 			want: `"kind": "PodList"`},
 		"search pods --filter object.a==1": {path: base + "pods", query: "filter=object.a%3D%3D1&limit=500", want: "web-1"},
 		"search ships.v1.example.com": {path: strings.Replace(base, "api/v1", "apis/example.com/v1", 1) + "ships",

@@ -28,6 +28,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	searchv1alpha1 "github.com/argosy-io/argosy/api/search/v1alpha1"
 	"github.com/argosy-io/argosy/internal/apistatus"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/member"
 )
@@ -273,7 +274,7 @@ func (e *Engine) resourceOf(ctx context.Context, gvk schema.GroupVersionKind,
 		return gvr, known
 	}
 	for _, c := range clusters {
-		if isSilent(c) {
+		if membership.KnownNotReady(c) {
 			continue
 		}
 		m, err := e.Members.Get(c.Name)
@@ -292,12 +293,6 @@ func (e *Engine) resourceOf(ctx context.Context, gvk schema.GroupVersionKind,
 
 // unservedAge is the time after which the clusters are asked again for a resource that they did not serve.
 const unservedAge = 20 * time.Second
-
-// isSilent reports whether a cluster does not respond, or is not healthy.
-func isSilent(c *clusterv1alpha1.Cluster) bool {
-	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-	return ready != nil && ready.Status != metav1.ConditionTrue
-}
 
 // open starts the cache of a resource in a cluster, unless there is one. It must be called with the lock.
 func (e *Engine) open(gvr schema.GroupVersionResource, kind, cluster string, namespaces map[string]bool,
@@ -451,7 +446,7 @@ func (e *Engine) clusters(ctx context.Context) (names []string, silent map[strin
 	silent = map[string]bool{}
 	for i := range all.Items {
 		names = append(names, all.Items[i].Name)
-		silent[all.Items[i].Name] = isSilent(&all.Items[i])
+		silent[all.Items[i].Name] = membership.KnownNotReady(&all.Items[i])
 	}
 	slices.Sort(names)
 	return names, silent, nil
@@ -523,7 +518,7 @@ func (e *Engine) Report(r *searchv1alpha1.ResourceRegistry, clusters []clusterv1
 			if !cached {
 				err = errNotListed
 			}
-			if isSilent(c) {
+			if membership.KnownNotReady(c) {
 				err = errors.New("the cluster is not Ready")
 			}
 			if err != nil {

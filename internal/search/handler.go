@@ -32,6 +32,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	searchv1alpha1 "github.com/argosy-io/argosy/api/search/v1alpha1"
 	"github.com/argosy-io/argosy/internal/apistatus"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
@@ -149,7 +150,8 @@ func (q *query) serve() error {
 		return q.read()
 	case info.Name == "":
 		return apistatus.Error(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Sprintf(
-			"the global proxy cannot %s %s: it does not know in which cluster; use clusters/NAME/proxy of the cluster, or create a template and a policy on the hub", info.Verb, q.gvr.GroupResource()))
+			"the global proxy cannot %s %s: it does not know in which cluster; use clusters/NAME/proxy of the cluster, or "+
+				"create a template and a policy on the hub", info.Verb, q.gvr.GroupResource()))
 	}
 	return q.toOwner()
 }
@@ -217,7 +219,7 @@ func (q *query) find(v *view) (*entry, error) {
 		return found[0], nil
 	}
 	err := apierrors.NewConflict(q.gvr.GroupResource(), q.info.Name, fmt.Errorf("it exists in several clusters (%s): "+
-		"use clusters/NAME/proxy of one of them, or `argosy -C NAME`", few(clusters)))
+		"use clusters/NAME/proxy of one of them, or `argosy -C NAME`", text.Names(clusters, fewNames)))
 	err.ErrStatus.Details.RetryAfterSeconds = 0
 	return nil, err
 }

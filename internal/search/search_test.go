@@ -328,6 +328,7 @@ func TestReadersSeeOnlyWhatHubAndMemberPermit(t *testing.T) {
 			m.Put(pod("shop", "web-"+name))
 			m.Put(pod("bank", "vault-"+name))
 		}
+		f.members["eu"].Put(pod("shop", "other-eu"))
 		f.registry(searchv1alpha1.ResourceRegistrySpec{})
 		f.permit("alice", "eu", "us")
 		f.permit("bob", "eu")
@@ -344,7 +345,6 @@ func TestReadersSeeOnlyWhatHubAndMemberPermit(t *testing.T) {
 		for _, verb := range []string{"list", "watch"} { // one pod by its name
 			f.permitted["dave "+verb+" pods eu shop/web-eu"] = true
 		}
-		f.members["eu"].Put(pod("shop", "other-eu"))
 		cached := search.CachePath + "/api/v1/pods"
 		inShop := search.ProxyPath + "/api/v1/namespaces/shop/pods"
 		for _, c := range []struct {

@@ -91,7 +91,7 @@ func (p pairs) Lookup(key string) (value string, has bool) {
 // shared returns the text, in memory once for all objects.
 func shared(text string) string { return unique.Make(text).Value() }
 
-// versionMark stands for the resource version while an object is encoded. Nobody outside of this process knows it.
+// versionMark stands for the resource version while an object is encoded. It is random, so that no member can guess it.
 var versionMark = rand.Text()
 
 // plainVersion matches the versions that can be put into JSON as they are. Those of Kubernetes are numbers.

@@ -19,6 +19,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/argosy-io/argosy/internal/apistatus"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -130,14 +131,6 @@ func (v *view) sum() {
 // fewNames is the number of names that a message has.
 const fewNames = 10
 
-// few returns some names and the number of the others.
-func few(names []string) string {
-	if len(names) <= fewNames {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d others", strings.Join(names[:fewNames], ", "), len(names)-fewNames)
-}
-
 // reasons names the clusters that are left out.
 func (v *view) reasons() (all []string) {
 	by := map[string][]string{}
@@ -145,7 +138,7 @@ func (v *view) reasons() (all []string) {
 		by[v.left[name]] = append(by[v.left[name]], name)
 	}
 	for _, why := range slices.Sorted(maps.Keys(by)) {
-		all = append(all, fmt.Sprintf("left out: cluster %s: %s", few(by[why]), why))
+		all = append(all, fmt.Sprintf("left out: cluster %s: %s", text.Names(by[why], fewNames), why))
 	}
 	return all
 }
@@ -157,7 +150,8 @@ func (q *query) warn(v *view) {
 	}
 	if len(v.partial) > 0 {
 		slices.Sort(v.partial)
-		q.addWarning("only the namespaces that ResourceRegistries select are shown of cluster " + few(v.partial))
+		q.addWarning("only the namespaces that ResourceRegistries select are shown of cluster " +
+			text.Names(v.partial, fewNames))
 	}
 }
 

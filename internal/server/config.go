@@ -404,7 +404,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.Members.ProxyRequests, "member-proxy-requests", c.Members.ProxyRequests,
 		"the maximum number of concurrent user requests to member clusters, including watches and other streams; one user or one cluster may use half of them, and one user in one cluster a quarter")
 	fs.Var(&c.Members.SearchMemory, "search-memory-limit",
-		"the approximate maximum of memory for the objects of all member clusters that ResourceRegistries select; the caches of searches may have a quarter of it in addition")
+		"the approximate maximum of memory for the objects of all member clusters that ResourceRegistries select; the "+
+			"caches of searches may have a quarter of it in addition")
 	fs.IntVar(&c.Members.WorkDeletions, "work-deletions-per-minute", c.Members.WorkDeletions,
 		"the maximum number of Works that anyone but the hub may delete within a minute; if there are more, none of the deletions is carried out in a member, and the Works are recreated")
 	fs.StringVar(&c.Members.StaleStatus, "stale-status", c.Members.StaleStatus,

@@ -2,11 +2,9 @@ package explaincli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +38,8 @@ func NewUsage(hub *hubcli.HubFlags) *cobra.Command {
 		Use:   "usage",
 		Short: "Show what workloads request and use in all clusters, by namespace, cluster or label",
 		Long: `Shows what the workloads of the hub request, their limits and quotas, and what their pods use, summed
-over all clusters. Prices of an hour of a core, a GiB or a unit add what the requests cost in 30 days. See docs/usage.md.`,
+over all clusters. Prices of an hour of a core, a GiB or a unit add what the requests cost in 30 days.
+See docs/usage.md.`,
 		Example: `  argosy usage -n shop
   argosy usage -A
   argosy usage -A --by cluster
@@ -87,7 +86,7 @@ func (u *usageFlags) query() (q usage.Query, err error) {
 	if !u.everywhere {
 		q.Namespace = u.NamespaceOrDefault()
 	}
-	ago, err := durationOf(u.since)
+	ago, err := hubcli.Age(u.since)
 	if err != nil {
 		return q, fmt.Errorf("--since must be a duration such as 12h or 7d, not %q", u.since)
 	}
@@ -105,19 +104,6 @@ func (u *usageFlags) query() (q usage.Query, err error) {
 		q.Prices[corev1.ResourceName(name)] = price
 	}
 	return q, nil
-}
-
-// durationOf reads a duration that is not negative, also in days.
-func durationOf(text string) (time.Duration, error) {
-	if days, is := strings.CutSuffix(text, "d"); is {
-		n, err := strconv.ParseUint(days, 10, 16)
-		return time.Duration(n) * 24 * time.Hour, err
-	}
-	ago, err := time.ParseDuration(text)
-	if err == nil && ago < 0 {
-		err = errors.New("it is negative")
-	}
-	return ago, err
 }
 
 func (u *usageFlags) run(ctx context.Context, q usage.Query, out, errOut io.Writer) error {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,9 +40,9 @@ func NewSearch(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.
 	cmd := &cobra.Command{
 		Use:   "search RESOURCE",
 		Short: "Search objects of all member clusters",
-		Long: `Searches objects of all member clusters that you may read, in all namespaces unless --namespace is given. The hub keeps the objects of a
-searched resource in memory for a few minutes, or for as long as a ResourceRegistry selects it, so the first search may take seconds.
-Clusters that are left out because they do not respond are named.`,
+		Long: `Searches objects of all member clusters that you may read, in all namespaces unless --namespace is given.
+The hub keeps the objects of a searched resource in memory for some minutes, or as long as a ResourceRegistry
+selects it. So the first search may take seconds. Clusters that are left out because they do not respond are named.`,
 		Example: `  argosy search pods --image nginx:1.28 --not-ready
   argosy search pods --owner cloneset/web -n shop -C eu,us
   argosy search deployments --older-than 90d --order-by age --limit 20
@@ -72,20 +71,6 @@ Clusters that are left out because they do not respond are named.`,
 	f.BoolVar(&s.noHeaders, "no-headers", false, "print no header")
 	f.BoolVar(&s.labels, "show-labels", false, "print the labels of the objects")
 	return cmd
-}
-
-// days converts an age such as 90d to one that Go parses.
-func days(age string) (string, error) {
-	number, is := strings.CutSuffix(age, "d")
-	if !is {
-		_, err := time.ParseDuration(age)
-		return age, err
-	}
-	n, err := strconv.Atoi(number)
-	if err != nil || n < 0 {
-		return "", fmt.Errorf("%q is not an age such as 12h or 90d", age)
-	}
-	return strconv.Itoa(n*24) + "h", nil
 }
 
 // params returns the parameters of the request.
@@ -118,11 +103,11 @@ func (s *searchFlags) params(mapper meta.RESTMapper) (url.Values, error) {
 		if age == "" {
 			continue
 		}
-		text, err := days(age)
+		parsed, err := hubcli.Age(age)
 		if err != nil {
 			return nil, fmt.Errorf("--older-than and --newer-than: %w", err)
 		}
-		set(name, text)
+		set(name, parsed.String())
 	}
 	if s.owner != "" {
 		kind, name, ok := strings.Cut(s.owner, "/")

@@ -34,7 +34,8 @@ var (
 		"Number of templates that have been unhealthy in a cluster without interruption for at least this long.",
 		[]string{"member_cluster", "lasting"}, nil)
 	unreadDesc = prometheus.NewDesc("argosy_templates_not_interpreted",
-		"Number of templates for which an interpreter operation fails, in the hub or in a cluster.", []string{"operation"}, nil)
+		"Number of templates for which an interpreter operation fails, in the hub or in a cluster.",
+		[]string{"operation"}, nil)
 )
 
 // lasting are the values of the label of unhealthyDesc. A template that has been unhealthy for an hour counts in "15m"

@@ -172,7 +172,8 @@ var inNoNamespace = strings.Fields("/namespaces /nodes /persistentvolumes admiss
 	"argoproj.io/clusterworkflowtemplates " +
 	"cluster.karmada.io config.karmada.io policy.karmada.io/clusteroverridepolicies " +
 	"policy.karmada.io/clusterpropagationpolicies policy.karmada.io/clustertaintpolicies " +
-	"work.karmada.io/clusterresourcebindings search.karmada.io release.argosy.io/enclosedmanifests release.argosy.io/releaseguards")
+	"work.karmada.io/clusterresourcebindings search.karmada.io" +
+	" release.argosy.io/enclosedmanifests release.argosy.io/releaseguards")
 
 // clusterScoped reports whether the objects are in no namespace. Only a right to all objects may be about those of all
 // namespaces.

@@ -89,8 +89,9 @@ const (
 	whyGuards     = "it decides when every namespace may release, so only administrators may write it"
 	whyQuotas     = "it limits the users of its namespace, so only administrators may write it"
 	whyMetrics    = "each member answers with what the user may read there, which also needs clusters/proxy; it is read-only"
-	whySearch     = "it shows objects of clusters of which the user may use clusters/proxy, as far as the cluster permits the user to read them"
-	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
+	whySearch     = "it shows objects of clusters of which the user may use clusters/proxy, as far as the cluster permits the " +
+		"user to read them"
+	whyCopies = "it contains the data of the Secret that it copies to namespaces"
 )
 
 // ContainsSecrets reports whether objects of the kind contain Secrets or their content.
@@ -154,7 +155,8 @@ var Decisions = []Decision{
 	{Group: "search.karmada.io", Resource: "search/api", levels: searchers, Why: whySearch},
 	{Group: "search.karmada.io", Resource: "search/apis", levels: searchers, Why: whySearch},
 	{Group: "search.karmada.io", Resource: "proxying/proxy",
-		Why: "like clusters/proxy, it gives access to members; for what a user reads or writes there, clusters/proxy of the cluster is needed, too"},
+		Why: "like clusters/proxy, it gives access to members; for what a user reads or writes there, clusters/proxy of " +
+			"the cluster is needed, too"},
 	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", levels: readers, Why: whyAllTenants},
 	{Group: "config.karmada.io", Resource: "resourceinterpreterwebhookconfigurations",
 		levels: levels{operator: reads}, Why: "the hub sends the templates of all namespaces, including Secrets, to its address"},
