@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/lab"
@@ -68,7 +69,12 @@ type Options struct {
 	Agents int
 	// PullOnly measures Pull mode and nothing else.
 	PullOnly bool
-	// Full also measures how the times of scheduling grow with clusters and bindings, and Pull mode, in half an hour.
+	// Searched is the number of objects to search; 0 leaves the figures out.
+	Searched int
+	// SearchOnly measures searches and nothing else.
+	SearchOnly bool
+	// Full also measures how the times of scheduling grow with clusters and bindings, Pull mode and searches, in half an
+	// hour.
 	Full bool
 	// HubArgs are more arguments of `argosy up`, to measure what a setting costs.
 	HubArgs []string
@@ -91,6 +97,9 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	}
 	if o.PullOnly {
 		return pullMode(ctx, o)
+	}
+	if o.SearchOnly {
+		return searching(ctx, o)
 	}
 	var rows []Row
 	o.Say("scheduler decisions in core")
@@ -144,6 +153,11 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 			return nil, err
 		}
 		rows = append(rows, agents...)
+		searched, err := searching(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, searched...)
 	}
 
 	o.Say("starting a hub and %d members", members)
@@ -213,17 +227,19 @@ func hubStart(ctx context.Context, o Options) (Row, error) {
 
 // fleet is clients of the hub and of the members.
 type fleet struct {
-	lab     *lab.Lab
+	lab *lab.Lab
+	// config and hub reach the hub.
+	config  *rest.Config
 	hub     dynamic.Interface
 	members []dynamic.Interface
 }
 
 func newFleet(l *lab.Lab) (*fleet, error) {
-	f := &fleet{lab: l}
 	config, err := l.Hub.Config()
 	if err != nil {
 		return nil, err
 	}
+	f := &fleet{lab: l, config: config}
 	if f.hub, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}

@@ -89,8 +89,11 @@ floor measured in the same run: a plain client that writes the same objects stra
 	cmd.Flags().IntVar(&o.Agents, "agents", 1000,
 		"number of simulated agents of clusters in Pull mode, with --full or --pull-only; 0 skips the measurement")
 	cmd.Flags().BoolVar(&o.PullOnly, "pull-only", false, "measure only clusters in Pull mode")
+	cmd.Flags().IntVar(&o.Searched, "searched", 100_000,
+		"number of objects to search, with --full or --search-only; 0 skips the measurement")
+	cmd.Flags().BoolVar(&o.SearchOnly, "search-only", false, "measure only searches over the objects of members")
 	cmd.Flags().BoolVar(&o.Full, "full", false,
-		"also measure scheduling with 10 to 1,000 clusters and 1,000 to 10,000 bindings, and clusters in Pull mode, which takes about 25 minutes")
+		"also measure scheduling with 10 to 1,000 clusters and 1,000 to 10,000 bindings, clusters in Pull mode and searches, which takes about 30 minutes")
 	cmd.Flags().IntVar(&o.Workers, "workers", 16, "objects created at once")
 	cmd.Flags().StringArrayVar(&o.HubArgs, "hub-arg", nil,
 		"argument of \"argosy up\" for the hubs that are measured, repeatable: --hub-arg=--encrypt-secrets=false shows what encryption costs")
