@@ -75,8 +75,8 @@ long)
 	# What computes longest runs in plain alone.
 	part core-race . "$(grep -E '/(api|internal/core|internal/scope)(/|$)' <<<"$plain")" -short -race -timeout 20m -skip 'InRandom|ShareBudget|AMemberOfAGroup|AJobKeeps|AnnotationsReach'
 	previous
-	# The stories on real API servers mostly wait, so one more of them runs than there are cores.
-	part plain . "$plain" -timeout 30m -p $(($(getconf _NPROCESSORS_ONLN) + 1))
+	# Each package starts API servers of its own. With more packages than cores, these starve, and deadlines pass.
+	part plain . "$plain" -timeout 30m
 	fuzz
 	;;
 *) echo "usage: test.sh gate|long" >&2; exit 2 ;;

@@ -589,6 +589,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"config.karmada.io/v1alpha1 replicaschedulingpolicies": "ReplicaSchedulingPolicy false [rsp] [karmada-io]",
 		"cluster.karmada.io/v1alpha1 clusters":                 "Cluster false [] []",
 		"apps.karmada.io/v1alpha1 workloadrebalancers":         "WorkloadRebalancer false [] []",
+		"search.karmada.io/v1alpha1 resourceregistries":        "ResourceRegistry false [] []",
 		"autoscaling.karmada.io/v1alpha1 federatedhpas":        "FederatedHPA true [fhpa] [karmada-io]",
 		"autoscaling.karmada.io/v1alpha1 cronfederatedhpas":    "CronFederatedHPA true [cronfhpa] [karmada-io]",
 		"networking.karmada.io/v1alpha1 multiclusterservices":  "MultiClusterService true [mcs] [karmada-io]",

@@ -114,7 +114,14 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: settings}], p
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: settings, namespace: default}`)
+metadata: {name: settings, namespace: default}
+---
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: {name: health}
+spec:
+  target: {apiVersion: v1, kind: ConfigMap}
+  customizations: {healthInterpretation: {luaScript: "function InterpretHealth(o) return true end"}}`)
 	c, err := kubernetes.NewForConfig(f.Hub.Config)
 	if err != nil {
 		t.Fatal(err)
