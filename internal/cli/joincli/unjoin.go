@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -553,8 +554,7 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	}
 	for i := range works {
 		w := &works[i]
-		if err := commit.RemoveFinalizer(ctx, u.hub, w, workv1alpha2.ExecutionFinalizer,
-			execute.OrderedFinalizer); err != nil {
+		if err := u.removeFinalizers(ctx, w, workv1alpha2.ExecutionFinalizer, execute.OrderedFinalizer); err != nil {
 			return err
 		}
 		if err := u.hub.Delete(ctx, w); client.IgnoreNotFound(err) != nil {
@@ -565,11 +565,17 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 		err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete execution space %s: %w", space, err)
 	}
-	now := &clusterv1alpha1.Cluster{}
-	if err := u.hub.Get(ctx, client.ObjectKeyFromObject(cluster), now); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	return commit.RemoveFinalizer(ctx, u.hub, now, workv1alpha2.ClusterFinalizer)
+	return u.removeFinalizers(ctx, cluster, workv1alpha2.ClusterFinalizer)
+}
+
+// removeFinalizers removes finalizers from an object as it is now: the hub's controllers may write it meanwhile.
+func (u *unjoin) removeFinalizers(ctx context.Context, obj client.Object, finalizers ...string) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := u.hub.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		return commit.RemoveFinalizer(ctx, u.hub, obj, finalizers...)
+	})
 }
 
 // accountUse reports whether this hub has tokens of its account in the member, and what others have of it; empty for
