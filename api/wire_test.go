@@ -21,6 +21,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	searchv1alpha1 "github.com/argosy-io/argosy/api/search/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -161,7 +162,9 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 		{&networkingv1alpha1.MultiClusterService{}, `spec{types ports{name port !targetPort} range{clusterNames} serviceProvisionClusters
 			serviceConsumptionClusters providerClusters{name} consumerClusters{name}} status{loadBalancer{ingress} conditions}`},
 		{&networkingv1alpha1.MultiClusterIngress{}, `spec{` + ingressShape + ` !template{spec{` + ingressShape + `}}}
-			status{loadBalancer{ingress} trafficBlockClusters serviceLocations{name clusters}}`},
+			status{loadBalancer{ingress} trafficBlockClusters serviceLocations{name clusters} !conditions}`},
+		{&remedyv1alpha1.Remedy{}, `spec{clusterAffinity{clusterNames}
+			decisionMatches{clusterConditionMatch{conditionType operator conditionStatus}} actions}`},
 	} {
 		t.Run(reflect.TypeOf(c.obj).String(), func(t *testing.T) {
 			want := parseShape(t, c.shape)

@@ -79,6 +79,7 @@ var served = map[string]struct {
 		"Type IP Age"},
 	"multiclusterservices.networking.karmada.io": {"MultiClusterService", "Namespaced", "mcs", "karmada-io",
 		[]string{"v1alpha1"}, true, ""},
+	"remedies.remedy.karmada.io": {"Remedy", "Cluster", "", "karmada-io", []string{"v1alpha1"}, false, ""},
 	"multiclusteringresses.networking.karmada.io": {"MultiClusterIngress", "Namespaced", "mci", "karmada-io",
 		[]string{"v1alpha1"}, true, ""},
 }

@@ -294,6 +294,13 @@ const (
 	// core/admission/dialect, core/explain/simulate. Users may set it: no.
 	SubmittedFieldsAnnotation = "argosy.io/submitted-fields"
 
+	// AccessLabel = "true" marks what `argosy access grant` made. The annotation of the same name on a template is the
+	// grant, as JSON.
+	//
+	// On: templates, policies, cluster roles and their bindings of grants. Written by: cli, core/source/grant. Read by:
+	// cli, core/source/grant. Users may set it: no.
+	AccessLabel = "argosy.io/access"
+
 	// AddonLabel is the name of the addon that the object belongs to.
 	//
 	// On: templates and policies of addons. Written by: cli, core/source/addon. Read by: cli. Users may set it: no.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 )
 
 // The objects of an agent in its member have the names of Karmada's, so that its tools find them.
@@ -45,14 +46,10 @@ func (d Deployed) Manifests() []client.Object {
 	namespace := &corev1.Namespace{TypeMeta: kind("v1", "Namespace"), ObjectMeta: of("", d.Namespace)}
 	// So that unregister may delete it.
 	namespace.Annotations = map[string]string{wellknown.CreatedAnnotation: "true"}
-	all := []string{"*"}
 	return []client.Object{
 		namespace,
 		&corev1.ServiceAccount{TypeMeta: kind("v1", "ServiceAccount"), ObjectMeta: of(d.Namespace, Account)},
-		&rbacv1.ClusterRole{TypeMeta: kind(rbac, "ClusterRole"), ObjectMeta: of("", Name), Rules: []rbacv1.PolicyRule{
-			{APIGroups: all, Resources: all, Verbs: all},
-			{NonResourceURLs: all, Verbs: []string{"get"}},
-		}},
+		&rbacv1.ClusterRole{TypeMeta: kind(rbac, "ClusterRole"), ObjectMeta: of("", Name), Rules: roles.Full()},
 		&rbacv1.ClusterRoleBinding{TypeMeta: kind(rbac, "ClusterRoleBinding"), ObjectMeta: of("", Name),
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Name},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: d.Namespace, Name: Account}}},

@@ -43,8 +43,9 @@ func TestEveryCommandActsAsAnotherUser(t *testing.T) {
 		"why cluster eu", "search pods",
 		"simulate --cluster-down eu", "simulate record", "release status r1 -n shop", "release start deployment/web -n shop",
 		"rollout status deployment/web -n shop", "brake on -C eu", "cordon eu", "label cluster eu a=b", "delete cluster eu",
-		"api-resources", "explain deployment", "migrate status", "addons list", "unjoin eu --dry-run", "token list",
-		"secrets status", "restore status", "interpret explain deployment", "adopt deployment web -C eu -n shop",
+		"api-resources", "explain deployment", "migrate status", "addons list", "access list", "unjoin eu --dry-run",
+		"token list", "secrets status", "restore status", "interpret explain deployment",
+		"adopt deployment web -C eu -n shop",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

@@ -43,6 +43,7 @@ func TestEachCommandNamesRightsThatViewersLack(t *testing.T) {
 		"promote deployment web -n shop -C eu", "migrate status", "migrate plan deployment web -n shop --cluster eu",
 		"migrate in deployment web -n shop --cluster eu", "migrate out deployment web -n shop",
 		"taint clusters eu a=b:NoSchedule", "cordon eu", "uncordon eu", "brake on -C eu", "brake off -C eu", "brake",
+		"access list", "access grant devs --role view -C eu", "access revoke devs --role view",
 		"addons list", "addons enable x -f " + web, "addons disable x", "rollout status deployment web -n shop",
 		"rollout pause deployment web -n shop", "rollout undo deployment web -n shop", "release status r1 -n shop",
 		"release pause r1 -n shop", "release approve r1 -n shop", "release plan deployment web -n shop",

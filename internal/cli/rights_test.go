@@ -125,6 +125,8 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 		"release status r1 -n shop":     {want: "you may not get releases.release.argosy.io in namespace shop" + own},
 		"rollout status deployment/web": {want: "you may not get deployments.apps in namespace shop; a RoleBinding"},
 		"addons list":                   {want: "you may not list enclosedmanifests.release.argosy.io; only administrators may by default"},
+		"access list":                   {want: "you may not list enclosedmanifests.release.argosy.io; only administrators"},
+		"access revoke a --role view":   {want: "also needs to delete enclosedmanifests.release.argosy.io"},
 		"cordon eu":                     {want: change}, "uncordon eu": {want: change}, "label cluster eu a=b": {want: change},
 		"taint clusters eu a=b:NoSchedule": {want: change},
 		"label deployment web -n shop a=b": {want: "you may not get deployments.apps in namespace shop, and the command " +

@@ -48,6 +48,7 @@ func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 		joincli.NewUncordon(hub),
 		operatecli.NewBrake(hub),
 		joincli.NewAddons(hub),
+		joincli.NewAccess(hub),
 		releasecli.NewRollout(hub),
 		releasecli.NewRelease(hub),
 		explaincli.NewStatus(hub),

@@ -95,13 +95,14 @@ type API struct {
 
 	// connect returns a client of a configuration. Tests replace it.
 	connect func(*rest.Config, meta.RESTMapper) (client.Client, error)
-	// simulations has an entry for each that runs.
-	simulations chan struct{}
+	// simulations and usages have an entry for each that runs.
+	simulations, usages chan struct{}
 }
 
 // NewAPI returns the API of a hub. layer may be nil where no link is to be made.
 func NewAPI(o Options, layer *Layer) *API {
-	a := &API{Options: o, layer: layer, streams: map[string]int{}, simulations: make(chan struct{}, maxSimulations)}
+	a := &API{Options: o, layer: layer, streams: map[string]int{}, simulations: make(chan struct{}, maxSimulations),
+		usages: make(chan struct{}, maxUsages)}
 	a.connect = func(config *rest.Config, mapper meta.RESTMapper) (client.Client, error) {
 		return client.New(config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
 	}
@@ -119,7 +120,8 @@ func (a *API) Handler(next http.Handler) http.Handler {
 	answers := map[string]func(*http.Request, user.Info) (any, error){
 		mePath: a.me, linkPath: a.link, whyPath: a.why, actionsPath: a.actions, objectPath: a.object, changePath: a.change,
 		pastPath: a.past, releasePath: a.release, evidencePath: a.evidence, timelinePath: a.entries, podsPath: a.podsNow,
-		kindsPath: a.memberKinds, objectsPath: a.objects, policiesPath: a.policies, unclaimedPath: a.unclaimed}
+		kindsPath: a.memberKinds, objectsPath: a.objects, policiesPath: a.policies, unclaimedPath: a.unclaimed,
+		usagePath: a.usage, searchPath: a.search}
 	streams := map[string]func(http.ResponseWriter, *http.Request, user.Info){
 		streamPath: a.serveStream, importPath: a.serveImport}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +157,7 @@ func (a *API) Handler(next http.Handler) http.Handler {
 			return
 		}
 		timeout := whyTimeout
-		if r.URL.Path == changePath {
+		if r.URL.Path == changePath || r.URL.Path == searchPath {
 			timeout = changeTimeout
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)

@@ -61,7 +61,7 @@ const (
 // Paths are the addresses that API answers.
 var Paths = []string{mePath, linkPath, streamPath, whyPath, importPath, actionsPath, objectPath, changePath,
 	pastPath, releasePath, evidencePath, timelinePath, podsPath, kindsPath, objectsPath,
-	policiesPath, unclaimedPath}
+	policiesPath, unclaimedPath, usagePath, searchPath}
 
 const (
 	// maxBody bounds the body of a login, maxToken a token. Anybody may send one.

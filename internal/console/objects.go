@@ -30,6 +30,8 @@ const (
 	objectsPath = apiPrefix + "objects"
 	// maxObjectRows bounds the objects of one answer.
 	maxObjectRows = 250
+	// tableType is the media type of objects as kubectl prints them.
+	tableType = "application/json;as=Table;v=v1;g=meta.k8s.io"
 )
 
 // memberKind is a kind of a member whose objects can be listed.
@@ -64,9 +66,12 @@ type memberObjects struct {
 type memberObject struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Managed is true if this hub has written the object.
-	Managed bool  `json:"managed"`
-	Cells   []any `json:"cells"`
+	// Cluster is empty if all objects of the answer are in one.
+	Cluster string `json:"cluster,omitempty"`
+	// Managed is true if this hub has written the object. Template is true if it has a template of its name and kind.
+	Managed  bool  `json:"managed"`
+	Template bool  `json:"template,omitempty"`
+	Cells    []any `json:"cells"`
 }
 
 // memberOf returns the configuration that reaches the member which a request names, as the user.
@@ -163,7 +168,7 @@ func listObjects(ctx context.Context, config *rest.Config, cluster string, kind 
 		path = append(path, "namespaces", namespace)
 	}
 	result := d.RESTClient().Get().AbsPath(append(path, kind.Resource)...).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io, application/json").
+		SetHeader("Accept", tableType+", application/json").
 		Param("limit", fmt.Sprint(maxObjectRows)).Param("continue", more).Do(ctx)
 	if err := result.Error(); err != nil {
 		return nil, err
@@ -172,12 +177,17 @@ func listObjects(ctx context.Context, config *rest.Config, cluster string, kind 
 	if err != nil {
 		return nil, err
 	}
+	return readObjects(raw, func(obj *unstructured.Unstructured) memberObject { return rowOfObject(obj, cluster) })
+}
+
+// readObjects returns the objects of a table or, for an API that prints none, those of a list.
+func readObjects(raw []byte, rowOf func(*unstructured.Unstructured) memberObject) (*memberObjects, error) {
 	var table metav1.Table
 	if err := json.Unmarshal(raw, &table); err != nil {
 		return nil, fmt.Errorf("read the answer of the cluster: %w", err)
 	}
 	if table.Kind != "Table" { // some aggregated APIs print none
-		return plainObjects(raw, cluster)
+		return plainObjects(raw, rowOf)
 	}
 	answer := &memberObjects{Columns: []string{}, Rows: []memberObject{}, Continue: table.Continue}
 	for _, c := range table.ColumnDefinitions {
@@ -190,7 +200,7 @@ func listObjects(ctx context.Context, config *rest.Config, cluster string, kind 
 		if err := json.Unmarshal(row.Object.Raw, &obj.Object); err != nil {
 			return nil, fmt.Errorf("read the answer of the cluster: %w", err)
 		}
-		one := rowOfObject(obj, cluster)
+		one := rowOf(obj)
 		for i, c := range table.ColumnDefinitions {
 			if c.Priority == 0 && i < len(row.Cells) {
 				one.Cells = append(one.Cells, row.Cells[i])
@@ -202,14 +212,14 @@ func listObjects(ctx context.Context, config *rest.Config, cluster string, kind 
 }
 
 // plainObjects returns the names of the objects in a list.
-func plainObjects(raw []byte, cluster string) (*memberObjects, error) {
+func plainObjects(raw []byte, rowOf func(*unstructured.Unstructured) memberObject) (*memberObjects, error) {
 	var list unstructured.UnstructuredList
 	if err := list.UnmarshalJSON(raw); err != nil {
 		return nil, fmt.Errorf("read the answer of the cluster: %w", err)
 	}
 	answer := &memberObjects{Columns: []string{"Name"}, Rows: []memberObject{}, Continue: list.GetContinue()}
 	for i := range list.Items {
-		one := rowOfObject(&list.Items[i], cluster)
+		one := rowOf(&list.Items[i])
 		one.Cells = append(one.Cells, one.Name)
 		answer.Rows = append(answer.Rows, one)
 	}

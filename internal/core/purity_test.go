@@ -72,7 +72,7 @@ var groups = []struct {
 	{"source", []string{"source"}, []string{"object", "match", "kind", "cluster", "workload", "pipeline"}},
 	{"admission", []string{"admission"},
 		[]string{"object", "match", "kind", "cluster", "workload", "pipeline", "adjust", "source"}},
-	{"hub", []string{"hub"}, []string{"object"}},
+	{"hub", []string{"hub"}, []string{"object", "kind"}},
 	{"explain", []string{"explain"},
 		[]string{"object", "match", "kind", "cluster", "workload", "pipeline", "adjust", "source", "admission", "hub"}},
 }

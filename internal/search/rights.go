@@ -126,9 +126,10 @@ func refusal(verb string, gr schema.GroupResource, namespace string) error {
 	if namespace != "" {
 		where = fmt.Sprintf(" in namespace %q", namespace)
 	}
-	return apistatus.Error(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("you may not %s %s%s in any "+
-		"cluster: this needs the right to get clusters/proxy of the cluster on the hub, and a role in the cluster that "+
-		"permits you to %s %s", verb, gr, where, verb, gr))
+	return apistatus.Error(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
+		"you may not %s %s%s in any cluster; "+
+			"this needs the right to get clusters/proxy of the cluster on the hub, and a role in the cluster that permits it",
+		verb, gr, where))
 }
 
 // identity returns a text that differs for users who may have different rights.

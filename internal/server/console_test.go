@@ -236,6 +236,10 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 		"/console/api/policies": {"GET", "", nil, http.StatusOK, `{"policies":[],"missing":[{"verb":"list"`},
 		"/console/api/unclaimed": {"GET", "?kind=Deployment.apps", nil, http.StatusForbidden,
 			`"missing":{"verb":"list","group":"apps","resource":"deployments","everywhere":true,"role":"view"}`},
+		"/console/api/usage": {"GET", "?by=cluster", nil, http.StatusForbidden,
+			`"missing":{"verb":"list","group":"work.karmada.io","resource":"resourcebindings","everywhere":true,"role":"argosy:view"}`},
+		"/console/api/search": {"GET", "?q=pods", nil, http.StatusForbidden,
+			`"missing":{"verb":"get","group":"search.karmada.io","resource":"search/api","role":"argosy:fleet"}`},
 		"/console/api/timeline": {"GET", "", nil, http.StatusOK, `"missing":[{"verb":"list"`},
 		"/console/api/stream":   {}, // TestConsoleStreamsOnlyReadableObjects
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/explain/usage"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/member/fleetmetrics"
 	"github.com/argosy-io/argosy/internal/why"
@@ -36,6 +38,35 @@ type Query struct {
 	Namespace string
 	// Since is the earlier time with which requests are compared; zero for none.
 	Since time.Time
+}
+
+// SinceDefault is the age of the requests that others are compared with, unless a user gives another.
+const SinceDefault = "7d"
+
+// ParseQuery reads a question as users write it: the groups, an age such as 7d, or 0 for no comparison, and prices by
+// resource. The error begins with the name of the flag that is wrong: by, since or price.
+func ParseQuery(by, since string, prices map[string]string, now time.Time) (q Query, err error) {
+	if q.Grouping, err = usage.ParseGrouping(by); err != nil {
+		return q, fmt.Errorf("by: %w", err)
+	}
+	ago, err := text.Age(since)
+	if err != nil {
+		return q, fmt.Errorf("since must be a duration such as 12h or 7d, not %q", since)
+	}
+	if ago > 0 {
+		q.Since = now.Add(-ago)
+	}
+	for name, value := range prices {
+		price, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(price >= 0 && price < 1e9) || len(validation.IsQualifiedName(name)) > 0 {
+			return q, fmt.Errorf("price must be such as cpu=0.03,memory=0.004, not %s=%s", name, value)
+		}
+		if q.Prices == nil {
+			q.Prices = map[corev1.ResourceName]float64{}
+		}
+		q.Prices[corev1.ResourceName(name)] = price
+	}
+	return q, nil
 }
 
 // Read answers a query with the rights of the user of r and config. The right to list ResourceBindings, and to read
@@ -61,25 +92,25 @@ func Read(ctx context.Context, r client.Reader, config *rest.Config, q Query) (u
 		case lacks != nil:
 			unknown.Missing = append(unknown.Missing, *lacks)
 		case err != nil:
-			unknown.Notes = append(unknown.Notes, what+" unknown: "+err.Error())
+			unknown.Notes = append(unknown.Notes, what+": "+err.Error())
 		}
 	}
 	var err error
 	f.Pods, err = podsOf(ctx, config, q.Namespace)
-	note("the amounts used are", "list", err)
+	note("the amounts used are unknown", "list", err)
 	var quotas policyv1alpha1.FederatedResourceQuotaList
 	if q.By == usage.Namespace {
 		err := r.List(ctx, &quotas, client.InNamespace(q.Namespace))
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			err = nil
 		}
-		note("quotas are", "list", err)
+		note("quotas are unknown", "list", err)
 		f.Quotas = quotas.Items
 	}
 	if !q.Since.IsZero() && q.By != usage.Label {
 		err := why.AskHub(ctx, config, history.UsagePath, map[string]string{"namespace": q.Namespace,
 			"at": q.Since.UTC().Format(time.RFC3339)}, &f.Before)
-		note("the change is", "list", err)
+		note("the change is unknown", "list", err)
 	}
 	report := usage.ReportOf(q.Grouping, f)
 	report.Missing, report.Notes = unknown.Missing, unknown.Notes

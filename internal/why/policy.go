@@ -18,6 +18,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -198,7 +199,13 @@ func member(ctx context.Context, r client.Reader, name string, q Query) (Explain
 	if err := may.List(ctx, &works, client.InNamespace(name)); err != nil {
 		return nil, fmt.Errorf("list the ManifestWorks of cluster %q: %w", name, err)
 	}
-	f.ManifestWorks, f.Missing = works.Items, may.missing
+	var remedies remedyv1alpha1.RemedyList
+	if len(f.Cluster.Status.RemedyActions) > 0 {
+		if err := may.List(ctx, &remedies); err != nil {
+			return nil, fmt.Errorf("list Remedies: %w", err)
+		}
+	}
+	f.ManifestWorks, f.Remedies, f.Missing = works.Items, remedies.Items, may.missing
 	if q.Orphans != nil && membership.IsReady(f.Cluster) {
 		f.Orphans = q.Orphans(ctx, name)
 	}

@@ -95,10 +95,11 @@ var doorTests = map[string][]string{
 		"TestARedirectIsNotFollowed",
 		"TestACheckAsksTheServicesOfMembers",
 	},
-	"EnclosedManifest (`argosy addons`)": {
+	"EnclosedManifest (`argosy addons`, `argosy access grant`)": {
 		"TestMembersGetTheEnclosedManifest",
 		"TestOverridesKeepIdentityOfTemplate",
 		"TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt",
+		"TestOnlyAdministratorsGrantRolesInClusters",
 	},
 	"ResourceInterpreterCustomization: Lua and JSONPath": {
 		"TestOverridesCannotReachAnotherObject",
@@ -139,6 +140,13 @@ var doorTests = map[string][]string{
 	},
 	"MultiClusterIngress": {
 		"TestMultiClusterIngressesAreStoredAsAnIngress",
+		"TestTrafficFollowsRemedies",
+	},
+	"Remedy": {
+		"TestRemediesNeverCutAllTraffic",
+		"TestRemediesThatWouldCutAllTrafficAreReported",
+		"TestAgentsDoNotWriteActionsOfRemedies",
+		"TestRemediesWithMistakesAreRefusedOrWarnedOf",
 	},
 	"WorkloadRebalancer, ReplicaSchedulingPolicy": {
 		"TestRebalancersNeedSchedulableWorkloads",

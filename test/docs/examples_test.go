@@ -21,6 +21,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	searchv1alpha1 "github.com/argosy-io/argosy/api/search/v1alpha1"
 	"github.com/argosy-io/argosy/examples"
 	"github.com/argosy-io/argosy/internal/migration"
@@ -211,7 +212,8 @@ func TestEveryCommandOfPagesIsRunOrListed(t *testing.T) {
 func TestEveryObjectOfPagesIsValid(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme,
-		corev1.AddToScheme, rbacv1.AddToScheme, autoscalingv2.AddToScheme, searchv1alpha1.AddToScheme} {
+		remedyv1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, autoscalingv2.AddToScheme,
+		searchv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

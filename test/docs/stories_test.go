@@ -185,8 +185,15 @@ spec:
 // stories are those of all pages with commands, in the order in which they run.
 var stories = []story{
 	{page: "docs/access.md", steps: []step{
+		{command: "argosy access grant shop-developers --role view --clusters env=prod --proxy",
+			before: "kubectl label cluster eu env=prod", want: "granted role view"},
+		{command: "argosy access list", want: "shop-developers"},
+		{command: "argosy access revoke shop-developers --role view --clusters env=prod", want: "revoked"},
 		{command: "kubectl auth can-i update overridepolicies -n shop --as jane --as-group shop-developers", want: "yes"},
-	}},
+	}, after: "kubectl label cluster eu env-"},
+	{page: "docs/member-rights.md", steps: []step{
+		{command: "argosy join eu --cluster-kubeconfig eu.kubeconfig --role minimal", want: "role minimal"},
+	}, after: "argosy join eu --cluster-kubeconfig eu.kubeconfig --role full"},
 	{page: "docs/autoscaling.md"},
 	{page: "docs/fleet-metrics.md"},
 	{page: "docs/usage.md", steps: []step{
@@ -266,6 +273,18 @@ argosy certificates create --pki-dir $HOME/.local/share/argosy/pki`},
 		},
 		after: "kubectl annotate cluster eu argosy.io/impersonate-system-names-"},
 	{page: "docs/services.md"},
+	{page: "docs/remedies.md", before: file("remedy.yaml", `{apiVersion: remedy.karmada.io/v1alpha1, kind: Remedy,
+  metadata: {name: upkeep}, spec: {clusterAffinity: {clusterNames: [eu]}, actions: [TrafficControl]}}`) +
+		file("mcs.yaml", `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService,
+  metadata: {name: web, namespace: shop}, spec: {types: [CrossCluster]}}`) + `
+kubectl create service clusterip web --tcp=80 -n shop
+kubectl apply -f mcs.yaml`,
+		steps: []step{
+			{command: "argosy why cluster eu", before: "eventually 'argosy why cluster eu | grep upkeep'",
+				want: "TrafficControl"},
+			{command: "kubectl get cluster eu -o jsonpath='{.status.remedyActions}'", want: "TrafficControl"},
+		},
+		after: "kubectl delete remedy upkeep; kubectl delete multiclusterservice,service web -n shop"},
 	{page: "docs/simulate.md", steps: []step{{command: "argosy simulate --cluster-down eu", want: "eu"}}},
 	{page: "docs/status.md", steps: []step{{command: "kubectl get deployment web", want: "2/2"},
 		{command: "kubectl get resourcebinding web-deployment -o yaml", want: "aggregatedStatus"}}},

@@ -590,6 +590,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"cluster.karmada.io/v1alpha1 clusters":                 "Cluster false [] []",
 		"apps.karmada.io/v1alpha1 workloadrebalancers":         "WorkloadRebalancer false [] []",
 		"search.karmada.io/v1alpha1 resourceregistries":        "ResourceRegistry false [] []",
+		"remedy.karmada.io/v1alpha1 remedies":                  "Remedy false [] [karmada-io]",
 		"autoscaling.karmada.io/v1alpha1 federatedhpas":        "FederatedHPA true [fhpa] [karmada-io]",
 		"autoscaling.karmada.io/v1alpha1 cronfederatedhpas":    "CronFederatedHPA true [cronfhpa] [karmada-io]",
 		"networking.karmada.io/v1alpha1 multiclusterservices":  "MultiClusterService true [mcs] [karmada-io]",

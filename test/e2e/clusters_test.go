@@ -88,10 +88,10 @@ func refused(t *testing.T, words []string, args ...string) {
 	}
 }
 
-// joined joins a member, and has it leave when the test ends.
-func joined(t *testing.T, m *sim.Running) {
+// joined joins a member, with further flags, and has it leave when the test ends.
+func joined(t *testing.T, m *sim.Running, flags ...string) {
 	t.Helper()
-	argosy(t, "join", m.Name, "--cluster-kubeconfig", m.Kubeconfig)
+	argosy(t, append([]string{"join", m.Name, "--cluster-kubeconfig", m.Kubeconfig}, flags...)...)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 		defer cancel()

@@ -227,6 +227,8 @@ func TestDeveloperWorksInTheNamespaceAndIsRefusedElsewhere(t *testing.T) {
 		"a customization": "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: " + ns + "}, spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: 'function InterpretHealth(o) return true end'}}}}",
 		"a WorkloadRebalancer": "{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: " +
 			ns + "}, spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: " + bank + ", name: web}]}}",
+		"a Remedy": "{apiVersion: remedy.karmada.io/v1alpha1, kind: Remedy, metadata: {name: " + ns +
+			"}, spec: {clusterAffinity: {clusterNames: [none]}, actions: [TrafficControl]}}",
 		"a SidecarSet": "{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: " + ns +
 			"}, spec: {selector: {matchLabels: {a: b}}, containers: [{name: a, image: a}]}}",
 		"a Namespace": "{apiVersion: v1, kind: Namespace, metadata: {name: " + ns + "-2}}",
@@ -264,6 +266,15 @@ func TestDeveloperWorksInTheNamespaceAndIsRefusedElsewhere(t *testing.T) {
 		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"clusters":[{"name":"m3"}]}}`))))
 	dev.shut("the binding's status", dev.Status().Patch(t.Context(), binding,
 		client.RawPatch(types.MergePatchType, []byte(`{"status":{"aggregatedStatus":[]}}`))))
+	for kind, status := range map[string]string{
+		"networking.karmada.io/v1alpha1, kind: MultiClusterService": `{"status":{"conditions":[]}}`,
+		"networking.karmada.io/v1alpha1, kind: MultiClusterIngress": `{"status":{"trafficBlockClusters":["m1"]}}`,
+		"cluster.karmada.io/v1alpha1, kind: Cluster":                `{"status":{"remedyActions":[]}}`,
+	} {
+		obj := kit.Object(t, "{apiVersion: "+kind+", metadata: {namespace: "+ns+", name: m1}}")
+		dev.shut("the status of "+kind, dev.Status().Patch(t.Context(), obj,
+			client.RawPatch(types.MergePatchType, []byte(status))))
+	}
 	dev.shut("a workload's status", dev.Status().Patch(t.Context(), cache,
 		client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`))))
 

@@ -23,6 +23,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -337,6 +338,11 @@ func TestAgentSeesOnlyItsOwnCluster(t *testing.T) {
 	}
 	if err := c.List(t.Context(), &corev1.SecretList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("the list of Secrets: %v", err)
+	}
+	own := &clusterv1alpha1.Cluster{ObjectMeta: other("", "p3")}
+	if err := c.Status().Patch(t.Context(), own, client.RawPatch(types.MergePatchType,
+		[]byte(`{"status":{"remedyActions":["TrafficControl"]}}`))); err != nil || len(own.Status.RemedyActions) > 0 {
+		t.Errorf("the agent writes the actions of Remedies: %v, %q", err, own.Status.RemedyActions)
 	}
 	if renewed, why := requestCertificate(t, config, "system:karmada:agent:p3", agents); renewed == nil {
 		t.Errorf("the agent cannot renew its certificate: %s", why)

@@ -248,7 +248,8 @@ type ClusterStatus struct {
 	// ResourceSummary has the sums of resources over all nodes.
 	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
 
-	// RemedyActions is not used: the hub has no remedies.
+	// RemedyActions are the actions of the Remedies that apply to the cluster, such as TrafficControl, sorted. Only the
+	// hub writes them.
 	RemedyActions []string `json:"remedyActions,omitempty"`
 
 	// Brakes are the namespaces of the cluster with the annotation argosy.io/hands-off: the hub neither writes nor

@@ -5,8 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MultiClusterIngress is an Ingress for Services of several clusters. The hub only validates and stores it. An ingress
-// controller that watches the hub must implement it, such as multi-cluster-ingress-nginx of Karmada.
+// MultiClusterIngress is an Ingress for Services of several clusters. The hub validates and stores it, and lists the
+// clusters that Remedies take out of traffic. An ingress controller that watches the hub must implement it, such as
+// multi-cluster-ingress-nginx of Karmada.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=multiclusteringresses,shortName=mci,categories=karmada-io
@@ -17,7 +18,8 @@ type MultiClusterIngress struct {
 	// Spec has the rules of the Ingress.
 	Spec MultiClusterIngressSpec `json:"spec,omitempty"`
 
-	// Status is the state of the Ingress. The ingress controller writes it.
+	// Status is the state of the Ingress. The ingress controller writes it, except trafficBlockClusters and the condition
+	// TrafficKept, which the hub writes.
 	Status MultiClusterIngressStatus `json:"status,omitempty"`
 }
 
@@ -39,11 +41,15 @@ type IngressTemplate struct {
 type MultiClusterIngressStatus struct {
 	networkingv1.IngressStatus `json:",inline"`
 
-	// TrafficBlockClusters are the names of clusters that get no traffic at present.
+	// TrafficBlockClusters are the names of clusters that must get no traffic at present, sorted: the hub lists clusters
+	// with the action TrafficControl of a Remedy.
 	TrafficBlockClusters []string `json:"trafficBlockClusters,omitempty"`
 
 	// ServiceLocations are the clusters of each Service in the rules.
 	ServiceLocations []ServiceLocation `json:"serviceLocations,omitempty"`
+
+	// Conditions has TrafficKept while the hub keeps clusters in traffic against a Remedy. Not in Karmada.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ServiceLocation lists the clusters of a Service.

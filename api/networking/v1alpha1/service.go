@@ -9,6 +9,13 @@ import (
 // MultiClusterServiceKind is the kind in the labels that name the MultiClusterService of a Service.
 const MultiClusterServiceKind = "MultiClusterService"
 
+// TrafficKept: Remedies would take all clusters out of traffic that could serve, so those in the message stay. The
+// condition is removed once it is over.
+//
+//reference:condition MultiClusterService
+//reference:condition MultiClusterIngress
+const TrafficKept = "TrafficKept"
+
 const (
 	// MultiClusterServicePermanentIDLabel is on the MultiClusterService, and on the Service and binding that it claims.
 	// The value is a UUID.
@@ -40,7 +47,8 @@ type MultiClusterService struct {
 	// Spec has the clusters that provide the Service, and those that consume it.
 	Spec MultiClusterServiceSpec `json:"spec"`
 
-	// Status has the conditions ServiceApplied and EndpointSliceDispatched.
+	// Status has the conditions ServiceApplied and EndpointSliceDispatched, and TrafficKept while the hub keeps clusters
+	// in traffic against a Remedy.
 	Status corev1.ServiceStatus `json:"status,omitempty"`
 }
 

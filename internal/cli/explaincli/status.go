@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -66,7 +67,8 @@ func NewStatus(hub *hubcli.HubFlags) *cobra.Command {
 		Long: `Checks the hub's API, its store, its controllers, and each cluster: whether it is ready, its response time
 through the hub, and its version. For each failed check it shows the next step, and the exit code is 1.
 Workloads that have no place, that a cluster lacks or does not run well, releases that wait for a person, and ManifestWorks that are
-not applied are listed with the reason and the next step, and failovers with what they wait for; they do not fail a check.`,
+not applied are listed with the reason and the next step, and MultiClusterServices whose clusters stay in traffic against a Remedy, and
+failovers with what they wait for; they do not fail a check.`,
 		Example: "  argosy status\n  argosy status -o json\n  argosy status --wait 3m",
 		Args:    hubcli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -313,6 +315,7 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 			facts.Others = append(facts.Others, item)
 		}
 	}
+	facts.Others = append(facts.Others, keptTraffic(ctx, c, note)...)
 	var more int
 	h.Attention, more = overview.Attention(facts, shownAttention)
 	h.MoreAttention += more
@@ -322,6 +325,26 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 		note("failovers", err)
 		h.Failovers = slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
 	}
+}
+
+// keptTraffic returns the items of what stays in traffic against a Remedy.
+func keptTraffic(ctx context.Context, c client.Reader, note func(part string, err error)) (items []overview.Item) {
+	add := func(kind, namespace, name string, conditions []metav1.Condition) {
+		if item, is := overview.ItemOfTraffic(kind, namespace, name, conditions); is {
+			items = append(items, item)
+		}
+	}
+	var services networkingv1alpha1.MultiClusterServiceList
+	note("multiclusterservices", c.List(ctx, &services))
+	for _, s := range services.Items {
+		add(networkingv1alpha1.MultiClusterServiceKind, s.Namespace, s.Name, s.Status.Conditions)
+	}
+	var ingresses networkingv1alpha1.MultiClusterIngressList
+	note("multiclusteringresses", c.List(ctx, &ingresses))
+	for _, i := range ingresses.Items {
+		add("MultiClusterIngress", i.Namespace, i.Name, i.Status.Conditions)
+	}
+	return items
 }
 
 // failed returns the number of failed checks, of the hub's parts and of clusters.

@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
@@ -63,8 +60,8 @@ See docs/usage.md.`,
 		"a label of workloads, else of their namespaces")
 	fs.StringToStringVar(&u.prices, "price", nil, "the price of an hour of a core, a GiB or a unit of each resource, "+
 		"such as cpu=0.03,memory=0.004")
-	fs.StringVar(&u.since, "since", "7d", "compare requests with those so long ago, such as 12h or 7d, from the "+
-		"release history; 0 for no comparison")
+	fs.StringVar(&u.since, "since", usage.SinceDefault, "compare requests with those so long ago, such as 12h or 7d, "+
+		"from the release history; 0 for no comparison")
 	fs.StringVarP(&u.output, "output", "o", "", "output format: json, yaml or csv (default: a table)")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml", "csv"},
 		cobra.ShellCompDirectiveNoFileComp))
@@ -79,29 +76,12 @@ func (u *usageFlags) query() (q usage.Query, err error) {
 	if u.output != "csv" && hubcli.CheckOutput(u.output) != nil {
 		return q, fmt.Errorf("--output must be json, yaml or csv, not %q", u.output)
 	}
-	if q.Grouping, err = coreusage.ParseGrouping(u.by); err != nil {
-		return q, fmt.Errorf("--by: %w", err)
+	if q, err = usage.ParseQuery(u.by, u.since, u.prices, time.Now()); err != nil {
+		return q, fmt.Errorf("--%w", err)
 	}
 	q.Clusters = u.where.Clusters
 	if !u.everywhere {
 		q.Namespace = u.NamespaceOrDefault()
-	}
-	ago, err := hubcli.Age(u.since)
-	if err != nil {
-		return q, fmt.Errorf("--since must be a duration such as 12h or 7d, not %q", u.since)
-	}
-	if ago > 0 {
-		q.Since = time.Now().Add(-ago)
-	}
-	for name, value := range u.prices {
-		price, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(price >= 0 && price < 1e9) || len(validation.IsQualifiedName(name)) > 0 {
-			return q, fmt.Errorf("--price must be such as cpu=0.03,memory=0.004, not %s=%s", name, value)
-		}
-		if q.Prices == nil {
-			q.Prices = map[corev1.ResourceName]float64{}
-		}
-		q.Prices[corev1.ResourceName(name)] = price
 	}
 	return q, nil
 }

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf16"
 
@@ -131,19 +129,3 @@ func PrintTable(out io.Writer, table *metav1.Table, o printers.PrintOptions) err
 func Mib(n int64) float64 { return float64(n) / (1 << 20) }
 
 func OrNone(s string) string { return cmp.Or(s, "<none>") }
-
-// Age parses the value of a flag such as 12h or 7d. It is not negative.
-func Age(value string) (time.Duration, error) {
-	if days, is := strings.CutSuffix(value, "d"); is {
-		n, err := strconv.ParseUint(days, 10, 16)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a number of days such as 7d", value)
-		}
-		return time.Duration(n) * 24 * time.Hour, nil
-	}
-	age, err := time.ParseDuration(value)
-	if err != nil || age < 0 {
-		return 0, fmt.Errorf("%q is not an age such as 12h or 7d", value)
-	}
-	return age, nil
-}

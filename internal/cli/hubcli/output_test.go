@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"k8s.io/cli-runtime/pkg/printers"
@@ -91,15 +90,5 @@ func TestNoOutputControlsATerminal(t *testing.T) {
 	if _, err := p.Write([]byte("Warning: " + hostile + "\n")); err != nil ||
 		strings.Count(painted.String(), "\x1b") != 2 || strings.ContainsAny(painted.String(), "\a\r\u202e\u009b") {
 		t.Errorf("in color: %q, %v", &painted, err)
-	}
-}
-
-func TestAgesAreAlsoInDays(t *testing.T) {
-	for value, want := range map[string]time.Duration{"7d": 168 * time.Hour, "0": 0, "90m": 90 * time.Minute,
-		"-1h": -1, "-1d": -1, "1.5d": -1, "d": -1, "": -1, "99999d": -1, "tomorrow": -1} {
-		got, err := Age(value)
-		if wrong := want < 0; (err != nil) != wrong || !wrong && got != want {
-			t.Errorf("%q is %v, want %v: %v", value, got, want, err)
-		}
 	}
 }

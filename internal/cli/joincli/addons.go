@@ -483,16 +483,7 @@ func (a addons) disable(ctx context.Context, name string, timeout time.Duration)
 			}
 			gone = append(gone, have[i].Name)
 		}
-		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true,
-			func(ctx context.Context) (bool, error) {
-				for _, template := range gone {
-					if b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template); b != nil ||
-						err != nil {
-						return false, err
-					}
-				}
-				return true, nil
-			})
+		err := a.gone(ctx, gone, timeout)
 		if err != nil {
 			return fmt.Errorf("%s of %s: wait until it is gone from all clusters: %w", stage, name, err)
 		}
@@ -503,4 +494,18 @@ func (a addons) disable(ctx context.Context, name string, timeout time.Duration)
 	}
 	fmt.Fprintf(a.out, "addon %s is disabled; its definitions and namespaces stay in the clusters\n", name)
 	return nil
+}
+
+// gone waits until no cluster has what the templates enclosed, which were deleted.
+func (a addons) gone(ctx context.Context, templates []string, timeout time.Duration) error {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true,
+		func(ctx context.Context) (bool, error) {
+			for _, template := range templates {
+				if b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template); b != nil ||
+					err != nil {
+					return false, err
+				}
+			}
+			return true, nil
+		})
 }

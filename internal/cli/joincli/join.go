@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/member"
 )
@@ -40,16 +41,22 @@ func NewJoin(hub *hubcli.HubFlags) *cobra.Command {
 		Use:   "join NAME --cluster-kubeconfig FILE",
 		Short: "Join a cluster to the fleet",
 		Long: `Creates a service account for the hub in the cluster, and stores its token on the hub. The kubeconfig is used only for that;
-its user needs cluster-admin rights in the cluster, because the account gets them.
-Joining a cluster again under the same name creates a new token and revokes the old one.
+its user needs the rights that the account gets: with --role full all rights in the cluster, with --role minimal
+what the hub needs for the kinds that it knows (docs/member-rights.md).
+Joining a cluster again under the same name creates a new token and revokes the old one. It keeps all rights, or the role minimal, unless --role is given.
 A cluster that another running hub manages is refused, unless --take-over is given.`,
-		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west\n  argosy join eu --cluster-kubeconfig eu.kubeconfig --take-over",
-		Args:    hubcli.OneArg("the name of the cluster"),
+		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west\n" +
+			"  argosy join eu --cluster-kubeconfig eu.kubeconfig --role minimal\n" +
+			"  argosy join eu --cluster-kubeconfig eu.kubeconfig --take-over",
+		Args: hubcli.OneArg("the name of the cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.Name, j.Namespace, j.Flags, j.Out = args[0], flags.Namespace, flags.String(), cmd.OutOrStdout()
 			// The name first: it needs no hub to be wrong.
 			if err := ValidName(j.Name); err != nil {
 				return err
+			}
+			if j.Role != "" && !slices.Contains(joinRoles, j.Role) {
+				return fmt.Errorf("--role must be %s, not %q", strings.Join(joinRoles, " or "), j.Role)
 			}
 			var err error
 			if j.Endpoint, err = flags.Endpoint(j.Name); err != nil {
@@ -78,6 +85,9 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 	cmd.Flags().BoolVar(&j.TakeOver, "take-over", false,
 		"join the cluster even if another hub manages it: that hub stops writing there, and its objects stay")
 	cmd.Flags().BoolVar(&j.dryRun, "dry-run", false, "check everything and change nothing")
+	cmd.Flags().StringVar(&j.Role, "role", "",
+		"rights of the hub in the cluster: full or minimal (default: full; minimal if it has fewer there now)")
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(joinRoles, cobra.ShellCompDirectiveNoFileComp))
 	as := &hub.Overrides.AuthInfo
 	cmd.Flags().StringVar(&as.Impersonate, "karmada-as", "", "user to act as on the hub; needs the right to impersonate")
 	cmd.Flags().StringSliceVar(&as.ImpersonateGroups, "karmada-as-group", nil, "groups of that user, comma-separated")
@@ -92,6 +102,8 @@ type Join struct {
 	Provider, Region string
 	Zones            []string
 	dryRun           bool
+	// Role has the hub's rights in the member: one of joinRoles; empty for what they are, or full in a new member.
+	Role string
 	// TakeOver joins a member of another hub; again means that this hub managed it before.
 	TakeOver, again bool
 	fleet           clusterv1alpha1.ClusterList // the hub's clusters
@@ -106,6 +118,11 @@ type Join struct {
 	// Progress is called with the name of each completed step; may be nil.
 	Progress func(step, detail string)
 }
+
+// joinRoles are the roles of the hub in a member.
+var joinRoles = []string{"full", roleMinimal}
+
+const roleMinimal = "minimal"
 
 // report names a step that is done.
 func (j *Join) report(step, detail string) {
@@ -218,6 +235,9 @@ func (j *Join) Run(ctx context.Context) error {
 		if err := j.revoke(ctx, of, ours); err != nil {
 			return err
 		}
+	}
+	if j.Role == roleMinimal {
+		fmt.Fprintf(j.Out, "cluster(%s): the hub has the role minimal there\n", j.Name)
 	}
 	fmt.Fprintf(j.Out, "cluster(%s) is joined successfully\n", j.Name)
 	j.reportOrphans(ctx)
@@ -342,18 +362,16 @@ func (j *Join) revoke(ctx context.Context, of credentials, ours bool) error {
 
 func controllerRole(account string) string { return "karmada-controller-manager:" + account }
 
-// authorize gives the account all permissions in the member.
+// authorize gives the account its rights in the member.
 func (j *Join) authorize(ctx context.Context, account string) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: controllerRole(account)}}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: controllerRole(account)}}
-	all := []string{"*"}
-	err := errors.Join(
-		ensure(ctx, j.Member, role, func() {
-			role.Rules = []rbacv1.PolicyRule{
-				{APIGroups: all, Resources: all, Verbs: all},
-				{NonResourceURLs: all, Verbs: []string{"get"}},
-			}
-		}),
+	rules, err := j.rules(ctx, role, account)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		ensure(ctx, j.Member, role, func() { role.Rules = rules }),
 		ensure(ctx, j.Member, binding, func() {
 			binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: j.Namespace, Name: account}}
 			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
@@ -362,6 +380,37 @@ func (j *Join) authorize(ctx context.Context, account string) error {
 		return fmt.Errorf("in cluster %q: %w", j.Name, err)
 	}
 	return nil
+}
+
+// rules returns the rules that the role of the account gets, by the flag or by those that it has.
+func (j *Join) rules(ctx context.Context, role *rbacv1.ClusterRole, account string) ([]rbacv1.PolicyRule, error) {
+	has := &rbacv1.ClusterRole{}
+	if err := j.Member.Get(ctx, client.ObjectKeyFromObject(role), has); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ClusterRole %s in cluster %q: %w", role.Name, j.Name, err)
+	}
+	if j.Role == "" && len(has.Rules) > 0 && !roles.IsFull(has.Rules) {
+		j.Role = roleMinimal
+	}
+	if j.Role != roleMinimal {
+		return roles.Full(), nil
+	}
+	acting, err := j.actsAs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(roles.Minimal(account, hubcli.Impersonator), acting...), nil
+}
+
+// actsAs returns the rights to impersonate the users and groups that roles of the hub now name for the proxy of the
+// cluster: Kubernetes lets the hub give its impersonator no others.
+func (j *Join) actsAs(ctx context.Context) ([]rbacv1.PolicyRule, error) {
+	users, err := proxyUsers(ctx, j.Hub)
+	if apierrors.IsForbidden(err) {
+		fmt.Fprintf(j.Out, "cluster(%s): only administrators reach it through the hub, because you may not list the "+
+			"ClusterRoles and ClusterRoleBindings of the hub, which name the others\n", j.Name)
+		return nil, nil
+	}
+	return users.ForCluster(j.Name, nil).Rules(nil), err
 }
 
 // caBundle returns the authorities that the member's certificate was verified with in this connection. Without them,

@@ -41,6 +41,7 @@ import (
 	"github.com/argosy-io/argosy/internal/cli/membercli"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/test/kit/clitest"
 )
 
@@ -155,6 +156,67 @@ func TestJoinCreatesTheObjectsOfKarmada(t *testing.T) {
 		if o := secret.OwnerReferences; len(o) != 1 || o[0].Kind != "Cluster" || o[0].Name != "m1" {
 			t.Errorf("secret %s is owned by %v, want the cluster", name, o)
 		}
+	}
+}
+
+// Joining again changes the role in both directions and keeps it without the flag; the hub can log in all the time.
+func TestRoleOfTheHubInAMemberCanBeChanged(t *testing.T) {
+	letIn := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "see"}, Rules: []rbacv1.PolicyRule{{
+		Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"},
+		ResourceNames: []string{"m1"}}}}
+	bound := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "see"},
+		RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"},
+			{Kind: "Group", Name: "devs"}, {Kind: "Group", Name: "system:masters"}}}
+	hub, member := clitest.FakeHub(letIn, bound), fakeMember("id-1")
+	for i, c := range []struct {
+		role string
+		full bool
+	}{{"minimal", false}, {"", false}, {"full", true}, {"", true}, {"minimal", false}} {
+		j, out := joining("m1", hub, member)
+		if j.Role = c.role; j.Run(t.Context()) != nil {
+			t.Fatalf("join %d with %q: %s", i, c.role, out)
+		}
+		role, secret := &rbacv1.ClusterRole{}, &corev1.Secret{}
+		if !exists(t, member, role, "", "karmada-controller-manager:karmada-m1") || roles.IsFull(role.Rules) != c.full {
+			t.Errorf("after join %d with %q the rules are %v", i, c.role, role.Rules)
+		}
+		if !exists(t, hub, secret, "karmada-cluster", "m1") || len(secret.Data["token"]) == 0 ||
+			len(anchorsOf(t, member, "karmada-m1")) != 1 {
+			t.Errorf("after join %d the hub has no token: %v", i, secret.Data)
+		}
+		if strings.Contains(out.String(), "the hub has the role minimal there") == c.full {
+			t.Errorf("join %d says %q", i, out)
+		}
+		named := map[string][]string{}
+		for _, r := range role.Rules {
+			if slices.Contains(r.Verbs, "impersonate") {
+				named[r.Resources[0]] = r.ResourceNames
+			}
+		}
+		want := map[string][]string{}
+		if !c.full {
+			want = map[string][]string{"users": {"alice"}, "groups": {"devs"}}
+		}
+		if fmt.Sprint(named) != fmt.Sprint(want) {
+			t.Errorf("after join %d with %q the hub may act as %v", i, c.role, named)
+		}
+	}
+}
+
+// Who may join clusters need not be able to list the roles of the hub.
+func TestJoinWithTheRoleMinimalSaysWhoDoesNotReachTheCluster(t *testing.T) {
+	hub := clitest.FakeHub().(client.WithWatch)
+	refusing := interceptor.NewClient(hub, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch,
+		list client.ObjectList, opts ...client.ListOption) error {
+		if _, is := list.(*rbacv1.ClusterRoleList); is {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterroles"}, "", errors.New("no"))
+		}
+		return c.List(ctx, list, opts...)
+	}})
+	j, out := joining("m1", refusing, fakeMember("id-1"))
+	j.Role = "minimal"
+	if err := j.Run(t.Context()); err != nil || !strings.Contains(out.String(), "only administrators reach it") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

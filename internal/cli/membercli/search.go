@@ -3,15 +3,10 @@ package membercli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -27,11 +22,9 @@ type searchFlags struct {
 	*hubcli.HubFlags
 	streams genericiooptions.IOStreams
 
-	clusters                                        []string
-	selector, fields, image, owner, filter, orderBy string
-	olderThan, newerThan, output                    string
-	ready, notReady, noHeaders, labels              bool
-	limit                                           int
+	question          search.Question
+	output            string
+	noHeaders, labels bool
 }
 
 // NewSearch searches objects of all members in the caches of the hub.
@@ -55,100 +48,18 @@ selects it. So the first search may take seconds. Clusters that are left out bec
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&s.clusters, "clusters", "C", nil, "search only in these clusters")
-	f.StringVarP(&s.selector, "selector", "l", "", "only objects with these labels, such as app=web")
-	f.StringVar(&s.fields, "field-selector", "", "only objects with these fields, such as spec.nodeName=node-1")
-	f.StringVar(&s.image, "image", "", "only objects with this image, with or without registry and tag")
-	f.BoolVar(&s.ready, "ready", false, "only objects that are ready")
-	f.BoolVar(&s.notReady, "not-ready", false, "only objects that are not ready")
-	f.StringVar(&s.owner, "owner", "", "only objects of this controller, as KIND/NAME, such as cloneset/web")
-	f.StringVar(&s.olderThan, "older-than", "", "only objects of this age or older, such as 12h or 90d")
-	f.StringVar(&s.newerThan, "newer-than", "", "only objects of this age or newer")
-	f.StringVar(&s.filter, "filter", "", "only objects for which this CEL expression about `object` and `cluster` is true")
-	f.StringVar(&s.orderBy, "order-by", "", "age (the oldest first), cluster, name or namespace; -age reverses it")
-	f.IntVar(&s.limit, "limit", 500, "the maximum number of objects; 0 is all")
+	s.question.Bind(f)
 	f.StringVarP(&s.output, "output", "o", "", "output format: wide, name, json or yaml (default: a table)")
 	f.BoolVar(&s.noHeaders, "no-headers", false, "print no header")
 	f.BoolVar(&s.labels, "show-labels", false, "print the labels of the objects")
 	return cmd
 }
 
-// params returns the parameters of the request.
-func (s *searchFlags) params(mapper meta.RESTMapper) (url.Values, error) {
-	if s.ready && s.notReady {
-		return nil, errors.New("--ready and --not-ready cannot be used together")
-	}
-	if !slices.Contains([]string{"", "wide", "name", "json", "yaml"}, s.output) {
-		return nil, fmt.Errorf("--output must be wide, name, json or yaml, not %q", s.output)
-	}
-	v := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	set(search.ParamClusters, strings.Join(s.clusters, ","))
-	set("labelSelector", s.selector)
-	set("fieldSelector", s.fields)
-	set(search.ParamImage, s.image)
-	set(search.ParamFilter, s.filter)
-	set(search.ParamOrderBy, s.orderBy)
-	if s.ready || s.notReady {
-		set(search.ParamReady, strconv.FormatBool(s.ready))
-	}
-	if s.limit > 0 {
-		set("limit", strconv.Itoa(s.limit))
-	}
-	for name, age := range map[string]string{search.ParamMinAge: s.olderThan, search.ParamMaxAge: s.newerThan} {
-		if age == "" {
-			continue
-		}
-		parsed, err := hubcli.Age(age)
-		if err != nil {
-			return nil, fmt.Errorf("--older-than and --newer-than: %w", err)
-		}
-		set(name, parsed.String())
-	}
-	if s.owner != "" {
-		kind, name, ok := strings.Cut(s.owner, "/")
-		if !ok || kind == "" || name == "" {
-			return nil, fmt.Errorf("--owner %q is not KIND/NAME, such as cloneset/web", s.owner)
-		}
-		if gvr, err := resourceOf(mapper, kind); err == nil {
-			if gvk, err := mapper.KindFor(gvr); err == nil {
-				kind = gvk.Kind
-			}
-		}
-		set(search.ParamOwner, kind+"/"+name)
-	}
-	return v, nil
-}
-
-// resourceOf returns the resource that a user names: as the hub knows it, or in the form RESOURCE.VERSION.GROUP.
-func resourceOf(mapper meta.RESTMapper, name string) (schema.GroupVersionResource, error) {
-	full, group := schema.ParseResourceArg(name)
-	if full != nil {
-		if gvr, err := mapper.ResourceFor(*full); err == nil {
-			return gvr, nil
-		}
-	}
-	gvr, err := mapper.ResourceFor(group.WithVersion(""))
-	if meta.IsNoMatchError(err) && full != nil {
-		return *full, nil // only members serve it
-	}
-	return gvr, err
-}
-
 func (s *searchFlags) run(ctx context.Context, name string) error {
+	if !slices.Contains([]string{"", "wide", "name", "json", "yaml"}, s.output) {
+		return fmt.Errorf("--output must be wide, name, json or yaml, not %q", s.output)
+	}
 	mapper, err := s.ToRESTMapper()
-	if err != nil {
-		return err
-	}
-	gvr, err := resourceOf(mapper, name)
-	if err != nil {
-		return err
-	}
-	params, err := s.params(mapper)
 	if err != nil {
 		return err
 	}
@@ -160,16 +71,10 @@ func (s *searchFlags) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	path := search.CachePath + "/apis/" + gvr.Group + "/" + gvr.Version
-	if gvr.Group == "" {
-		path = search.CachePath + "/api/" + gvr.Version
-	}
-	if s.Namespace != "" {
-		path += "/namespaces/" + url.PathEscape(s.Namespace)
-	}
-	request := hub.RESTClient().Get().AbsPath(path + "/" + gvr.Resource)
-	for name, values := range params {
-		request.Param(name, values[0])
+	s.question.Resource, s.question.Namespace = name, s.Namespace
+	request, gvr, err := s.question.Request(hub.RESTClient(), mapper)
+	if err != nil {
+		return err
 	}
 	table := s.output == "" || s.output == "wide"
 	if table {
@@ -215,7 +120,7 @@ func (s *searchFlags) printTable(raw []byte) error {
 }
 
 func (s *searchFlags) more(n int, next string) {
-	if next != "" || s.orderBy != "" && n == s.limit {
+	if s.question.More(n, next) {
 		fmt.Fprintf(s.streams.ErrOut, "There may be more than these %d objects: give a higher --limit, or 0 for all\n", n)
 	}
 }

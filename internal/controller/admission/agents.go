@@ -49,14 +49,17 @@ var (
 const registrarLifetime = 600
 
 // Admit shortens the certificates of registrars, and replaces the roles and bindings that registrars create with the
-// permissions that the hub grants to agents. It keeps the region of a Cluster that its agent updates, and marks the
-// Secrets that agents create.
+// permissions that the hub grants to agents. It keeps the region of a Cluster that its agent updates, and the actions
+// of Remedies in its status, and marks the Secrets that agents create.
 func (g *agents) Admit(ctx context.Context, a admission.Attributes, interfaces admission.ObjectInterfaces) error {
-	if a.GetSubresource() != "" {
-		return nil
-	}
 	resource := a.GetResource().GroupResource()
 	cluster, isAgent := agentOf(a)
+	if a.GetSubresource() != "" {
+		if isAgent && resource == clusterv1alpha1.Resource("clusters") && a.GetSubresource() == "status" {
+			return keepActions(ctx, a)
+		}
+		return nil
+	}
 	if a.GetOperation() == admission.Update {
 		if isAgent && resource == clusterv1alpha1.Resource("clusters") {
 			return keepPlace(ctx, a)
@@ -333,6 +336,23 @@ func keepPlace(ctx context.Context, a admission.Attributes) error {
 	}
 	a.GetObject().(*unstructured.Unstructured).Object["spec"] = kept["spec"]
 	return nil
+}
+
+// keepActions restores the actions of Remedies in a status that an agent writes. An agent that could write them would
+// decide whether its cluster gets traffic, against the Remedies of the operators.
+func keepActions(ctx context.Context, a admission.Attributes) error {
+	was, is, err := updated(a, asCluster)
+	if err != nil || slices.Equal(was.Status.RemedyActions, is.Status.RemedyActions) {
+		return err
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf("cluster %q keeps its status.remedyActions: only the hub writes them, by Remedies",
+		is.Name))
+	content := a.GetObject().(*unstructured.Unstructured).Object
+	if len(was.Status.RemedyActions) == 0 {
+		unstructured.RemoveNestedField(content, "status", "remedyActions")
+		return nil
+	}
+	return unstructured.SetNestedStringSlice(content, was.Status.RemedyActions, "status", "remedyActions")
 }
 
 func forbidden(a admission.Attributes, why string) error {

@@ -189,3 +189,52 @@ func TestRegistrarsDecideNothingInANamespace(t *testing.T) {
 		t.Errorf("the namespace is %+v", got.Object["metadata"])
 	}
 }
+
+// An agent would decide otherwise whether its cluster gets traffic.
+func TestAgentsDoNotWriteActionsOfRemedies(t *testing.T) {
+	status := func(content string) *unstructured.Unstructured {
+		c := euCluster(t, "Pull", "")
+		if content != "" {
+			c.Object["status"] = object(t, "{apiVersion: v1, kind: Any, status: "+content+"}").Object["status"]
+		}
+		return c
+	}
+	h := agentsHub(t)
+	const version, ready = `kubernetesVersion: v1.36.0`, `conditions: [{type: Ready, status: "True", reason: ClusterReady,
+		message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]`
+	for name, tc := range map[string]struct{ was, is, want string }{
+		"added":   {`{` + version + `}`, `{` + version + `, remedyActions: [TrafficControl]}`, ""},
+		"changed": {`{remedyActions: [TrafficControl]}`, `{remedyActions: [Other]}`, "TrafficControl"},
+		"removed": {`{remedyActions: [TrafficControl]}`, `{` + version + `, ` + ready + `}`,
+			"TrafficControl"},
+		"removed with the whole status": {`{remedyActions: [TrafficControl]}`, "", "TrafficControl"},
+		"emptied":                       {`{remedyActions: [TrafficControl]}`, `{remedyActions: []}`, "TrafficControl"},
+		"the first status":              {"", `{remedyActions: [TrafficControl]}`, ""},
+		"kept": {`{remedyActions: [TrafficControl]}`, `{` + version + `, remedyActions: [TrafficControl]}`,
+			"TrafficControl"},
+	} {
+		got, warnings, err := h.writeTo("status", euAgent, status(tc.is), status(tc.was))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		actions, _, _ := unstructured.NestedStringSlice(got.Object, "status", "remedyActions")
+		if strings.Join(actions, ",") != tc.want {
+			t.Errorf("%s: the actions are %q, want %q", name, actions, tc.want)
+		}
+		if kept := name == "kept"; kept == (len(warnings) > 0) || !kept && !strings.Contains(warnings[0], "only the hub") {
+			t.Errorf("%s: warnings %q", name, warnings)
+		}
+		if strings.Contains(tc.is, version) {
+			if v, _, _ := unstructured.NestedString(got.Object, "status", "kubernetesVersion"); v != "v1.36.0" {
+				t.Errorf("%s: the rest of the status is lost: %v", name, got.Object["status"])
+			}
+		}
+	}
+	// The hub writes them.
+	got, _, err := h.writeTo("status", "admin", status(`{remedyActions: [TrafficControl]}`), status(""))
+	if actions, _, _ := unstructured.NestedStringSlice(got.Object, "status", "remedyActions"); err != nil ||
+		len(actions) != 1 {
+		t.Errorf("the hub writes %q: %v", actions, err)
+	}
+}

@@ -196,6 +196,13 @@ func (h *hub) wait(what string, holds func() bool) {
 func (h *hub) write(username string, obj,
 	old *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
 	h.t.Helper()
+	return h.writeTo("", username, obj, old)
+}
+
+// writeTo is write to a subresource; empty for the object itself.
+func (h *hub) writeTo(subresource, username string, obj,
+	old *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
+	h.t.Helper()
 	obj = obj.DeepCopy()
 	props, resource := schemaOf(h.t, obj)
 	if props != nil {
@@ -220,7 +227,7 @@ func (h *hub) write(username string, obj,
 		info = &user.DefaultInfo{Name: username}
 	}
 	a := admission.NewAttributesRecord(obj, oldObject, obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName(), resource,
-		"", operation, nil, false, info)
+		subresource, operation, nil, false, info)
 	warnings := &recorder{}
 	ctx := warning.WithWarningRecorder(context.Background(), warnings)
 	for _, p := range h.plugins {

@@ -21,8 +21,8 @@ import (
 // namedMost limits the clusters, namespaces and kinds of a policy that are looked for.
 const namedMost = 50
 
-// adviseNames warns the author of a policy or a MultiClusterService of names that do not exist, such as misspelt ones.
-// Similar names are suggested only to users who may list them. Kinds that cannot be read are skipped.
+// adviseNames warns the author of a policy, a MultiClusterService or a Remedy of names that do not exist, such as
+// misspelt ones. Similar names are suggested only to users who may list them. Kinds that cannot be read are skipped.
 func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) {
 	if r.fromHub() || r.keepsSpec() || r.fieldValidation() == metav1.FieldValidationIgnore {
 		return

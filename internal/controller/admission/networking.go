@@ -8,6 +8,7 @@ import (
 
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
@@ -35,6 +36,16 @@ func (o *objects) validateMultiClusterService(ctx context.Context, r request,
 	}
 	warn(ctx, validate.MultiClusterServiceAdvice(service), known)
 	o.adviseNames(ctx, r, validate.NamesOfService(service))
+	return nil
+}
+
+// validateRemedy validates a Remedy, and warns of clusters that do not exist.
+func (o *objects) validateRemedy(ctx context.Context, r request, remedy, _ *remedyv1alpha1.Remedy) error {
+	if err := r.refuse(validate.Remedy(remedy)); err != nil {
+		return err
+	}
+	warn(ctx, validate.RemedyAdvice(remedy), nil)
+	o.adviseNames(ctx, r, validate.NamesOfRemedy(remedy))
 	return nil
 }
 

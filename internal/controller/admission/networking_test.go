@@ -103,3 +103,29 @@ func mustYAML(t *testing.T, v any) string {
 	}
 	return string(text)
 }
+
+func TestRemediesWithMistakesAreRefusedOrWarnedOf(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t, object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: member1}}`))
+		remedy := func(spec string) *unstructured.Unstructured {
+			return object(t, `{apiVersion: remedy.karmada.io/v1alpha1, kind: Remedy, metadata: {name: r}, spec: `+spec+`}`)
+		}
+		const match = `decisionMatches: [{clusterConditionMatch: {conditionType: Ready, operator: %, conditionStatus: "True"}}]`
+		good := remedy(`{clusterAffinity: {clusterNames: [member1]}, ` + strings.Replace(match, "%", "NotEqual", 1) +
+			`, actions: [TrafficControl]}`)
+		if _, warnings, err := h.write("admin", good, nil); err != nil || len(warnings) > 0 {
+			t.Errorf("a good Remedy: %v, warnings %q", err, warnings)
+		}
+		h.refuses("admin", remedy(`{actions: [Restart]}`), nil,
+			`Remedy.remedy.karmada.io "r" is invalid: spec.actions[0]: Unsupported value: "Restart"`)
+		h.refuses("admin", remedy(`{`+strings.Replace(match, "%", "In", 1)+`}`), nil, "operator: Unsupported value")
+		h.refuses("admin", remedy(`{clusterAffinity: {clusterNames: [member1, member1]}}`), good, "Duplicate value")
+
+		_, warnings, err := h.write("admin", remedy(`{clusterAffinity: {clusterNames: [member1, membr1]},
+			actions: [TrafficControl]}`), nil)
+		if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0],
+			`spec.clusterAffinity.clusterNames[1]: no cluster is named "membr1"`) {
+			t.Errorf("a cluster that does not exist: %v, warnings %q", err, warnings)
+		}
+	})
+}

@@ -29,6 +29,7 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -140,6 +141,7 @@ func newObjects(index *index, options Options) *objects {
 		policyv1alpha1.Resource("clustertaintpolicies"):       {nil, typed(o.validateClusterTaintPolicy)},
 		policyv1alpha1.Resource("federatedresourcequotas"):    {nil, typed(o.validateFederatedResourceQuota)},
 		appsv1alpha1.Resource("workloadrebalancers"):          {nil, ifChanged(typed(o.validateRebalancer))},
+		remedyv1alpha1.Resource("remedies"):                   {nil, ifChanged(typed(o.validateRemedy))},
 		autoscalingv1alpha1.Resource("federatedhpas"): {
 			withDefaults(func(_ request, f *autoscalingv1alpha1.FederatedHPA) { validate.DefaultFederatedHPA(f) }),
 			checking(validate.FederatedHPA)},

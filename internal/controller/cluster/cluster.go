@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -81,6 +82,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(life.leaverOfWork),
 			builder.WithPredicates(filter.Deletions)).
 		Watches(&policyv1alpha1.ClusterTaintPolicy{}, handler.EnqueueRequestsFromMapFunc(life.allClusters)).
+		Watches(&remedyv1alpha1.Remedy{}, handler.EnqueueRequestsFromMapFunc(life.allClusters)).
 		Watches(scope.Bindings.Kinds()[0], handler.EnqueueRequestsFromMapFunc(life.leavers)).
 		Watches(scope.Bindings.Kinds()[1], handler.EnqueueRequestsFromMapFunc(life.leavers)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
@@ -129,7 +131,7 @@ func clusterOfSpace(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// allClusters maps a policy to all clusters.
+// allClusters maps a ClusterTaintPolicy or a Remedy to all clusters.
 func (l *lifecycle) allClusters(ctx context.Context, _ client.Object) []reconcile.Request {
 	return filter.Listed(ctx, l.client, &clusterv1alpha1.ClusterList{}, nil)
 }

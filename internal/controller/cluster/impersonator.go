@@ -16,6 +16,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/core/cluster/credential"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
 )
@@ -60,7 +61,8 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 		}
 		return
 	case !errors.Is(err, member.ErrNotOwner): // the condition Ready reports it
-		why := fmt.Sprintf("grant the hub permission to impersonate its users in cluster %q, which requests through clusters/proxy need: %v", cluster.Name, err)
+		why := fmt.Sprintf("grant the hub permission to impersonate its users in cluster %q, which requests through clusters/proxy need: %v",
+			cluster.Name, roles.Explained(cluster.Name, err))
 		if c.reported.IsNew(cluster.Name, why) {
 			c.auth.Event(cluster, corev1.EventTypeWarning, workv1alpha2.EventSyncImpersonationFailed, why)
 		}

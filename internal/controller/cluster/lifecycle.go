@@ -21,11 +21,13 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
+	"github.com/argosy-io/argosy/internal/core/cluster/remedy"
 	"github.com/argosy-io/argosy/internal/core/cluster/taint"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -35,8 +37,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// lifecycle creates the execution namespace and the taints of a Cluster, and removes the finalizer when nothing is
-// left:
+// lifecycle creates the execution namespace of a Cluster, writes its taints and the actions of Remedies, and removes
+// the finalizer when nothing is left:
 //
 //	deleted → no binding targets it → its Works are gone → its execution space is gone → finalizer removed
 type lifecycle struct {
@@ -66,17 +68,35 @@ func (l *lifecycle) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		after, err := l.leave(ctx, cluster)
 		return reconcile.Result{RequeueAfter: after}, err
 	}
-	if err := l.keep(ctx, cluster); err != nil {
+	wrote, err := l.keep(ctx, cluster)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, l.openSpace(ctx, cluster)
+	if err := l.openSpace(ctx, cluster); err != nil || wrote {
+		return reconcile.Result{}, err // the written Cluster causes an event
+	}
+	return commit.Requeue(0, l.setActions(ctx, cluster))
 }
 
-// keep writes finalizer and taints at once: taints for the condition Ready, then those of ClusterTaintPolicies.
-func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+// setActions writes the actions of Remedies into the status. An agent cannot do that for its Cluster: it may read no
+// Remedies, and admission keeps the field in what it writes. If the Remedies cannot be read, the actions stay.
+func (l *lifecycle) setActions(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	var remedies remedyv1alpha1.RemedyList
+	if err := l.client.List(ctx, &remedies, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Remedies: %w", err)
+	}
+	want := cluster.DeepCopy()
+	want.Status.RemedyActions = remedy.Actions(cluster, remedies.Items)
+	_, err := commit.Status(ctx, l.client, cluster, want)
+	return err
+}
+
+// keep writes finalizer and taints at once: taints for the condition Ready, then those of ClusterTaintPolicies. It
+// reports whether it wrote.
+func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) (wrote bool, err error) {
 	var policies policyv1alpha1.ClusterTaintPolicyList
 	if err := l.client.List(ctx, &policies); err != nil {
-		return fmt.Errorf("list ClusterTaintPolicies: %w", err)
+		return false, fmt.Errorf("list ClusterTaintPolicies: %w", err)
 	}
 	want := cluster.DeepCopy()
 	controllerutil.AddFinalizer(want, workv1alpha2.ClusterFinalizer)
@@ -84,7 +104,7 @@ func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	taints, changed := membership.Taints(want.Spec.Taints, ready, now)
 	taints, steps := taint.Apply(cluster, taints, policies.Items, l.noExecute, now)
 	want.Spec.Taints = taints
-	wrote, err := commit.Update(ctx, l.client, cluster, want)
+	wrote, err = commit.Update(ctx, l.client, cluster, want)
 	var reasons []string
 	if changed {
 		reasons = append(reasons, fmt.Sprintf("condition Ready is %s", ready.Status))
@@ -96,13 +116,13 @@ func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	case err != nil && len(reasons) > 0 && !commit.Stale(err):
 		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventTaintClusterFailed, "Taint cluster failed: %v",
 			err)
-		return err
+		return false, err
 	case err != nil || !wrote || len(reasons) == 0:
-		return err
+		return wrote, err
 	}
 	l.events.RecordSuccess(workv1alpha2.EventTaintClusterSucceed, "Taint cluster succeed: "+strings.Join(reasons, "; "),
 		cluster)
-	return nil
+	return true, nil
 }
 
 // openSpace creates the namespace for the cluster's Works.

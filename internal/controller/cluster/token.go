@@ -14,6 +14,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/cluster/credential"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -57,7 +58,8 @@ func (c *collector) rotateTokens(ctx context.Context, m *member.Member, cluster 
 		next, trouble = tokenRetry, 1
 		c.events.Eventf(cluster, corev1.EventTypeWarning, reasonTokenUnrotated,
 			"a token of the hub for the cluster is due for renewal, but could not be replaced: %v; "+
-				"the hub retries; `argosy join %s --cluster-kubeconfig FILE` also creates new ones", failed, cluster.Name)
+				"the hub retries; `argosy join %s --cluster-kubeconfig FILE` also creates new ones", roles.Explained(cluster.Name, failed),
+			cluster.Name)
 		ctrl.Log.WithName("cluster-status").Error(failed, "rotate the hub's token", "cluster", cluster.Name)
 	}
 	tokenFailed.WithLabelValues(cluster.Name).Set(trouble)

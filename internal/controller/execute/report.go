@@ -22,6 +22,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/member"
@@ -89,6 +90,9 @@ func (r *reporter) failed(ctx context.Context, work *workv1alpha1.Work, gone boo
 	failure := execute.Failure{Cause: cause, Gone: gone,
 		Unreachable: errors.As(cause, &away) || errors.Is(cause, member.ErrNotOwner) || member.Unreachable(cause)}
 	failure.Reason, failure.Message = failureOf(cause)
+	if cluster, err := names.ClusterOf(work.Namespace); err == nil && failure.Reason == workv1alpha1.ReasonForbidden {
+		failure.Cause = roles.Explained(cluster, cause)
+	}
 	if away != nil {
 		failure.OtherHub = away.otherHub
 	}

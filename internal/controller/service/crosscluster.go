@@ -26,6 +26,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -53,6 +54,8 @@ func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
 			builder.WithPredicates(worked)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.sent), builder.WithPredicates(worked)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.allServices), builder.WithPredicates(moved)).
+		Watches(&remedyv1alpha1.Remedy{}, handler.EnqueueRequestsFromMapFunc(r.allServices),
+			builder.WithPredicates(retitled)).
 		WatchesRawSource(x.endpoints(networkingv1alpha1.MultiClusterServiceKind)).
 		WatchesRawSource(source.Func(func(_ context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -95,7 +98,7 @@ func (r *crossCluster) sent(ctx context.Context, w client.Object) []reconcile.Re
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// allServices maps a cluster to the MultiClusterServices that its change may affect.
+// allServices maps a cluster or a Remedy to the MultiClusterServices that its change may affect.
 func (r *crossCluster) allServices(ctx context.Context, _ client.Object) []reconcile.Request {
 	return filter.Listed(ctx, r.client, &networkingv1alpha1.MultiClusterServiceList{}, nil)
 }
@@ -150,6 +153,7 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 		fleet = append(fleet, c.Name)
 	}
 	e, clusters := service.CrossCluster(read, fleet), service.ClustersOf(read, fleet)
+	e.Controlled = controlled(all)
 	missing := ""
 	if len(clusters.Missing) > 0 {
 		missing = "no cluster is named " + strings.Join(clusters.Missing, ", ") + "; it is used once it joins"
@@ -195,12 +199,20 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	}
 	r.warn(me, read, service.EventDispatchEndpointSliceFailed, refusal)
 	r.warn(me, read, service.EventProviderLost, service.WithdrawnMessage(x.Decision))
+	kept, err := r.kept(ctx, x.Traffic, all, read.Status.Conditions)
+	if err != nil {
+		return next, err
+	}
 	want := read.DeepCopy()
 	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()),
-		applied, dispatched)
+		append(kept, applied, dispatched)...)
+	if len(kept) == 0 {
+		meta.RemoveStatusCondition(&want.Status.Conditions, networkingv1alpha1.TrafficKept)
+	}
 	wrote, err := commit.Status(ctx, r.client, read, want)
 	if wrote && err == nil {
 		r.emitTurned(read, want)
+		r.warnKept(want, read.Status.Conditions, kept)
 	}
 	return x.next, errors.Join(sending, x.failed, client.IgnoreNotFound(err))
 }

@@ -120,6 +120,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := setupCrossCluster(mgr, x.recording(commit.Recorder(mgr, "multiclusterservice-controller"))); err != nil {
 		return fmt.Errorf("multi-cluster services: %w", err)
 	}
+	if err := setupIngresses(mgr, x.recording(commit.Recorder(mgr, "multiclusteringress-controller"))); err != nil {
+		return fmt.Errorf("multi-cluster ingresses: %w", err)
+	}
 	return nil
 }
 
@@ -155,6 +158,7 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 			return fmt.Errorf("get cluster %q: %w", cluster, err)
 		}
 		ready[cluster] = membership.IsReady(c)
+		e.Providers[cluster] = service.Known{Live: ready[cluster]}
 		if m, err := x.Members.Get(cluster); err == nil { // otherwise there are no valid credentials and no data
 			members[cluster] = m
 		}
@@ -164,7 +168,7 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 	x.stop(of, x.follows.set(of, e.Owner.Kind, clusters))
 	for cluster, m := range members {
 		all, listed := m.EndpointSlices(of)
-		e.Providers[cluster] = service.Known{Slices: all, Listed: listed, Ready: ready[cluster]}
+		e.Providers[cluster] = service.Known{Slices: all, Listed: listed, Ready: ready[cluster], Live: ready[cluster]}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/cluster/remedy"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/filter"
 )
@@ -51,11 +52,11 @@ func isLost(c *clusterv1alpha1.Cluster) bool {
 	return lost
 }
 
-// moved selects clusters that join or leave, are lost or found, or whose readiness or served kinds change. At startup
-// everything is reconciled anyway.
+// moved selects clusters that join or leave, are lost or found, or whose readiness, served kinds or action
+// TrafficControl change. At startup everything is reconciled anyway.
 var moved = predicate.And[client.Object](filter.AfterStart, filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 	return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
 		membership.IsReady(was) != membership.IsReady(is) ||
-		isLost(was) != isLost(is) ||
+		isLost(was) != isLost(is) || remedy.IsControlled(was) != remedy.IsControlled(is) ||
 		len(was.Status.APIEnablements) != len(is.Status.APIEnablements)
 }))

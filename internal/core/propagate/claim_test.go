@@ -172,6 +172,7 @@ func TestExcluded(t *testing.T) {
 			Kind: "MultiClusterIngress", Namespace: "shop", Name: "l"}, false},
 		"a policy": {match.Template{APIVersion: "policy.karmada.io/v1alpha1",
 			Kind: "OverridePolicy", Namespace: "shop", Name: "l"}, true},
+		"a Remedy": {match.Template{APIVersion: "remedy.karmada.io/v1alpha1", Kind: "Remedy", Name: "l"}, true},
 		"a binding": {match.Template{APIVersion: "work.karmada.io/v1alpha2",
 			Kind: "ResourceBinding", Namespace: "shop", Name: "l"}, true},
 		"what a Rollout makes in a member": {match.Template{APIVersion: "rollouts.kruise.io/v1beta1",

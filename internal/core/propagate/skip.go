@@ -18,6 +18,7 @@ var controlPlane = map[string]bool{
 	"policy.karmada.io":      true,
 	"work.karmada.io":        true,
 	"config.karmada.io":      true,
+	"remedy.karmada.io":      true,
 	"search.karmada.io":      true,
 	"events.k8s.io":          true,
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,7 +47,7 @@ type hub struct {
 	// sent are the bodies of requests that write. prolonged counts those that prolong the login.
 	sent      []string
 	prolonged int
-	// query is that of the last request for the time line, or for objects of a member.
+	// query is that of the last request for the time line, for objects of a member, for usage, or for a search.
 	query url.Values
 	// changed is closed when streams are to be sent anew.
 	changed chan struct{}
@@ -102,7 +103,7 @@ func (h *hub) respond(w http.ResponseWriter, r *http.Request, path string) {
 		h.sent = append(h.sent, r.Method+" "+path+" "+string(body))
 	}
 	key := r.Method + " " + path
-	if path == "api/timeline" || path == "api/objects" {
+	if slices.Contains([]string{"api/timeline", "api/objects", "api/usage", "api/search"}, path) {
 		h.query = r.URL.Query()
 	}
 	if r.URL.Query().Has("before") {

@@ -62,7 +62,7 @@ func TestEachPageHasItsStates(t *testing.T) {
 	b := browser.Open(t, h.URL, "status of 403", "status of 500", "status of 503", "ERR_")
 	pages := []string{"", "clusters", "clusters/eu", "workloads", path, "policies",
 		"policies/PropagationPolicy/shop/web", "change?kind=Deployment.apps&ns=shop&name=web", "releases", releasePath,
-		"timeline"}
+		"timeline", "usage", "search?q=pods"}
 
 	t.Log("loading: after three seconds the page names what it waits for")
 	for _, page := range pages {
@@ -78,6 +78,8 @@ func TestEachPageHasItsStates(t *testing.T) {
 		h.answers["GET api/object"] = failure(500, "the store is away")
 		h.answers["GET api/release"] = failure(500, "the store is away")
 		h.answers["GET api/timeline"] = failure(503, "the store is away")
+		h.answers["GET api/usage"] = failure(503, "the store is away")
+		h.answers["GET api/search"] = failure(503, "the store is away")
 		h.policies(failure(500, "the store is away"))
 	})
 	for _, page := range pages {
@@ -282,7 +284,7 @@ func TestWorkloadsHasTenThousandRows(t *testing.T) {
 		t.Errorf("the first row with a problem is %q", name)
 	}
 	for key, heading := range map[string]string{"p": "Policies", "c": "Clusters", "r": "Releases",
-		"t": "Time line", "f": "Fleet"} {
+		"t": "Time line", "u": "Usage", "s": "Search", "f": "Fleet"} {
 		press(key, heading)
 	}
 }

@@ -40,6 +40,7 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -107,6 +108,8 @@ var (
 		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "ServiceExport", "serviceexports", true),
 		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "ServiceImport", "serviceimports", true),
 		kind(networkingv1alpha1.GroupVersion.Group, "v1alpha1", "MultiClusterService", "multiclusterservices", true),
+		kind(networkingv1alpha1.GroupVersion.Group, "v1alpha1", "MultiClusterIngress", "multiclusteringresses", true),
+		kind(remedyv1alpha1.GroupVersion.Group, "v1alpha1", "Remedy", "remedies", false),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "Release", "releases", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseStrategy", "releasestrategies", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseCheck", "releasechecks", true),
@@ -215,7 +218,7 @@ func newScheme() *runtime.Scheme {
 		workv1alpha1.AddToScheme,
 		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme,
 		appsv1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme,
-		autoscalingv1alpha1.AddToScheme, releasev1alpha1.AddToScheme} {
+		autoscalingv1alpha1.AddToScheme, releasev1alpha1.AddToScheme, remedyv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}

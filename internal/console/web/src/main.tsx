@@ -11,12 +11,14 @@ import { PoliciesPage, PolicyPage } from "./policies";
 import { href, navigate, usePlace, type Place } from "./route";
 import { copy, Icon, LiveRegion, staleText, useNow, Waiting } from "./ui";
 import { ReleasePage, ReleasesPage } from "./releases";
+import { SearchPage } from "./search";
 import { TimelinePage } from "./timeline";
+import { UsagePage } from "./usage";
 import { WalkPage } from "./walk";
 import { WorkloadsPage } from "./workloads";
 
 const pages: [string, string[]][] = [["fleet", []], ["clusters", ["clusters"]], ["workloads", ["workloads"]], ["policies", ["policies"]],
-  ["releases", ["releases"]], ["timeline", ["timeline"]]];
+  ["releases", ["releases"]], ["timeline", ["timeline"]], ["usage", ["usage"]], ["search", ["search"]]];
 
 function Content({ path }: { path: string[] }) {
   if (path[0] === "clusters") {
@@ -30,6 +32,8 @@ function Content({ path }: { path: string[] }) {
   }
   if (path[0] === "releases") return path.length === 3 ? <ReleasePage namespace={path[1]} name={path[2]} key={path.join("/")} /> : <ReleasesPage />;
   if (path[0] === "timeline") return <TimelinePage />;
+  if (path[0] === "usage") return <UsagePage />;
+  if (path[0] === "search") return <SearchPage />;
   if (path[0] === "w" && path.length === 5) {
     const [, group, kind, namespace, name] = path;
     return <WalkPage group={group === "core" ? "" : group} kind={kind} namespace={namespace === "-" ? "" : namespace} name={name} key={path.join("/")} />;
@@ -147,7 +151,7 @@ function useKeys(help: () => void) {
       const after = pending;
       pending = "";
       if (after === "g") {
-        const to = { f: [], c: ["clusters"], w: ["workloads"], p: ["policies"], r: ["releases"], t: ["timeline"] }[e.key as "f"];
+        const to = { f: [], c: ["clusters"], w: ["workloads"], p: ["policies"], r: ["releases"], t: ["timeline"], u: ["usage"], s: ["search"] }[e.key as "f"];
         if (to) { e.preventDefault(); navigate(href(to)); }
         return;
       }

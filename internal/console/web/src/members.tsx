@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, HubError } from "./hub";
 import { fill, t } from "./i18n";
 import { setFilter, usePlace } from "./route";
-import { Choice, Failure, Filter, Forbidden, named, Same, Waiting } from "./ui";
+import { Choice, Entry, Failure, Filter, Forbidden, named, Same, Waiting } from "./ui";
 
 /** member is the address of a member's API. */
 export const member = (cluster: string) => `k8s/apis/cluster.karmada.io/v1alpha1/clusters/${encodeURIComponent(cluster)}/proxy`;
@@ -51,7 +51,7 @@ function useObjects(cluster: string, namespace: string, kind?: Kind) {
 }
 
 /** Manifest shows one object as YAML. */
-function Manifest({ cluster, kind, namespace, name, close }: { cluster: string; kind: Kind; namespace?: string; name: string; close: () => void }) {
+export function Manifest({ cluster, kind, namespace, name, close }: { cluster: string; kind: Kind; namespace?: string; name: string; close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [state, set] = useState<{ yaml?: string; error?: HubError }>({});
   useEffect(() => { dialog.current?.showModal(); }, []);
@@ -88,7 +88,7 @@ export function Objects({ cluster }: { cluster: string }) {
     <>
       <div class="tools">
         <Choice label={t.workload.kind} value={id} none={m.choose} onChange={(v) => setFilter("kind", v)} options={kinds.map((k) => [idOf(k), k.kind + (k.apiVersion.includes("/") ? ` (${k.apiVersion})` : "")])} />
-        {kind?.namespaced && <label class="choice"><span>{t.workload.namespace}</span><input value={ns} placeholder={t.all} autoComplete="off" spellcheck={false} onChange={(e) => setFilter("ns", (e.target as HTMLInputElement).value.trim())} /></label>}
+        {kind?.namespaced && <Entry name="ns" label={t.workload.namespace} hint={t.all} />}
         {table && <Filter value={query.get("q") ?? ""} onChange={(v) => setFilter("q", v)} hint={m.filterHint} />}
         {table && <span class="count" role="status">{fill(t.shown, { n: rows.length, all: table.rows.length })}</span>}
       </div>

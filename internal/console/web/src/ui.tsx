@@ -3,6 +3,7 @@ import { h, Fragment, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ageText, clock, fill, said, t, when } from "./i18n";
 import { HubError, stream, type Missing, type Topic } from "./hub";
+import { setFilter, usePlace } from "./route";
 
 const paths: Record<string, string> = {
   fleet: "M3 12.500h18l-2.200 5.200a3 3 0 0 1-2.760 1.830H8a3 3 0 0 1-2.760-1.830L3 12.500zM11 3.500v6.500H5.500L11 3.500zM13 5l5 5h-5V5z",
@@ -11,6 +12,7 @@ const paths: Record<string, string> = {
   workloads: "M4 4h7v7H4V4zm9 0h7v7h-7V4zM4 13h7v7H4v-7zm9 0h7v7h-7v-7z",
   releases: "M3 11h5v2H3v-2zm13 0h5v2h-5v-2zM12 8a4 4 0 1 1 0 8 4 4 0 0 1 0-8zm0 2a2 2 0 1 0 0 4 2 2 0 0 0 0-4zM3 5h18v2H3V5zm0 12h18v2H3v-2z",
   timeline: "M12 3a9 9 0 1 1-9 9h2a7 7 0 1 0 2.100-5L9.500 9.500H3V3l2.700 2.700A9 9 0 0 1 12 3zm-1 4h2v5l3.500 2-1 1.700L11 13V7z",
+  usage: "M4 20V11h4v9H4zm6 0V4h4v16h-4zm6 0v-6h4v6h-4z",
   search: "M10 4a6 6 0 1 1-3.700 10.700l-3.600 3.600-1.400-1.400 3.600-3.600A6 6 0 0 1 10 4zm0 2a4 4 0 1 0 0 8 4 4 0 0 0 0-8z",
   user: "M12 4a4 4 0 1 1 0 8 4 4 0 0 1 0-8zm0 10c4.400 0 8 2 8 4.500V20H4v-1.500C4 16 7.600 14 12 14z",
   copy: "M8 3h11v13h-2V5H8V3zM5 7h10v14H5V7zm2 2v10h6V9H7z",
@@ -236,6 +238,19 @@ export function Choice({ label, value, options, onChange, none }: { label: strin
         <option value="">{none ?? t.all}</option>
         {options.map(([v, text]) => <option value={v} key={v} selected={v === value}>{text}</option>)}
       </select>
+    </label>
+  );
+}
+
+/** Entry is a field of the address that counts when it is left, or with Enter. */
+export function Entry({ name, label, hint }: { name: string; label: string; hint: string }) {
+  const value = usePlace().query.get(name) ?? "";
+  const [text, set] = useState(value);
+  useEffect(() => set(value), [value]);
+  return (
+    <label class="choice">
+      <span>{label}</span>
+      <input value={text} placeholder={hint} autoComplete="off" spellcheck={false} onInput={(e) => set((e.target as HTMLInputElement).value)} onChange={(e) => setFilter(name, (e.target as HTMLInputElement).value.trim())} />
     </label>
   );
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// Named is something that a policy names, and where.
+// Named is something that a policy or a Remedy names, and where.
 type Named struct {
 	Path  *field.Path
 	Value string

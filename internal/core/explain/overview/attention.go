@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -63,6 +65,18 @@ func ItemOfManifestWork(mw *ocmv1.ManifestWork) (Item, bool) {
 	return Item{Key: "workload/" + o.String(), Severity: why.Problem, About: "workload", Object: &o,
 		Cluster: mw.Namespace, What: "not applied: " + applied.Message, Next: why.Command(o.Kind, o.Namespace, o.Name),
 		Since: seconds(applied.LastTransitionTime)}, true
+}
+
+// ItemOfTraffic returns the item for a MultiClusterService or MultiClusterIngress whose clusters stay in traffic
+// against a Remedy; false if none do.
+func ItemOfTraffic(kind, namespace, name string, conditions []metav1.Condition) (Item, bool) {
+	kept := meta.FindStatusCondition(conditions, networkingv1alpha1.TrafficKept)
+	if kept == nil || kept.Status != metav1.ConditionTrue {
+		return Item{}, false
+	}
+	o := Object{Group: networkingv1alpha1.GroupVersion.Group, Kind: kind, Namespace: namespace, Name: name}
+	return Item{Key: "workload/" + o.String(), Severity: why.Attention, About: "workload", Object: &o,
+		What: kept.Message, Next: why.Command(kind, namespace, name), Since: seconds(kept.LastTransitionTime)}, true
 }
 
 // FailoverPaused returns the finding that failover is paused for some of the clusters; false if it is for none.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -399,5 +400,21 @@ func TestNothingNeedsAttention(t *testing.T) {
 			workv1alpha1.ResourceHealthy, "")), state.Facts{}))}}, 6)
 	if len(items)+more > 0 {
 		t.Errorf("items %+v and %d more", items, more)
+	}
+}
+
+func TestTrafficAgainstARemedyNeedsAttention(t *testing.T) {
+	kept := metav1.Condition{Type: networkingv1alpha1.TrafficKept, Status: metav1.ConditionTrue, LastTransitionTime: noon,
+		Message: "traffic to m1 continues"}
+	item, is := overview.ItemOfTraffic("MultiClusterService", "shop", "web", []metav1.Condition{kept})
+	if !is || item.What != kept.Message || item.Next != "`argosy why multiclusterservice web -n shop`" ||
+		item.Severity != why.Attention || item.Since != noon.Unix() {
+		t.Errorf("item %t: %+v", is, item)
+	}
+	kept.Status = metav1.ConditionFalse
+	for name, conditions := range map[string][]metav1.Condition{"none": nil, "over": {kept}} {
+		if item, is := overview.ItemOfTraffic("MultiClusterService", "shop", "web", conditions); is {
+			t.Errorf("%s: %+v", name, item)
+		}
 	}
 }

@@ -26,6 +26,7 @@ var noNamespace = map[string][]string{
 	"node.k8s.io":               {"RuntimeClass"},
 	"policy.karmada.io":         {"ClusterPropagationPolicy", "ClusterOverridePolicy"},
 	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
+	"remedy.karmada.io":         {"Remedy"},
 	"scheduling.k8s.io":         {"PriorityClass"},
 	"storage.k8s.io":            {"StorageClass", "CSIDriver", "VolumeAttachment"},
 	"work.karmada.io":           {"ClusterResourceBinding"},

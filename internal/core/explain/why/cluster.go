@@ -23,6 +23,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
@@ -430,8 +431,7 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 	case workv1alpha1.ReasonUnauthorized:
 		return refused, "the credentials of the hub are not valid there: join cluster " + c.Name + " again, which renews them"
 	case workv1alpha1.ReasonForbidden:
-		return refused, fmt.Sprintf("if the message names a user, grant that to the hub's account in cluster %s, "+
-			"or join the cluster again, which does; otherwise change what admission there denies", c.Name) + retries
+		return refused, cmp.Or(roles.HubLacks(c.Name, failure.Message), "change what admission there denies") + retries
 	case workv1alpha1.ReasonNamespaceMissing:
 		return refused, createNamespace(e.template.Namespace, c.Name) + ", or propagate the namespace to this cluster, too" +
 			afterDeletion + retries

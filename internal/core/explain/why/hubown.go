@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -14,6 +15,7 @@ var hubOwn = map[schema.GroupKind]bool{
 	{Group: "apps.karmada.io", Kind: "WorkloadRebalancer"}:        true,
 	{Group: "autoscaling.karmada.io", Kind: "FederatedHPA"}:       true,
 	{Group: "autoscaling.karmada.io", Kind: "CronFederatedHPA"}:   true,
+	{Group: "networking.karmada.io", Kind: "MultiClusterIngress"}: true,
 	{Group: "networking.karmada.io", Kind: "MultiClusterService"}: true,
 }
 
@@ -25,6 +27,9 @@ func (e *explanation) explainOwn() string {
 	for _, c := range fields.Objects(e.Facts.Template.Object, "status", "conditions") {
 		kind, status := fields.Text(c, "type"), fields.Text(c, "status")
 		states = append(states, kind+"="+status)
+		if status == "True" && kind == networkingv1alpha1.TrafficKept {
+			e.find(Attention, "", fields.Text(c, "message"), "")
+		}
 		if status == "False" && kind != "ScalingLimited" { // which is normal
 			why := fields.Text(c, "message")
 			if why == "" {

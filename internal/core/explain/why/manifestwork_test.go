@@ -81,7 +81,7 @@ func TestAManifestThatIsNotAppliedHasARemedyForItsReason(t *testing.T) {
 	for reason, want := range map[string]string{
 		workv1alpha1.ReasonRejected:      "change what the member refuses in spec.workload.manifests[0]",
 		workv1alpha1.ReasonKindNotServed: "change what the member refuses in spec.workload.manifests[0]",
-		workv1alpha1.ReasonForbidden:     "if the message names a user, grant that to the hub's account in cluster eu",
+		workv1alpha1.ReasonForbidden:     "change what admission there denies",
 		workv1alpha1.ReasonNamespaceMissing: "create it with a kubeconfig of cluster eu: `kubectl create namespace shop " +
 			"--kubeconfig FILE`, or add the namespace to the manifests: `kubectl edit manifestworks shop -n eu`",
 		workv1alpha1.ReasonUnauthorized:         "the credentials of the hub are not valid there: join cluster eu again",

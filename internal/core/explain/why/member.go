@@ -15,8 +15,10 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/cluster/remedy"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
@@ -33,6 +35,8 @@ type MemberFacts struct {
 	Troubled state.Troubled
 	// ManifestWorks are those of Open Cluster Management for the cluster.
 	ManifestWorks []ocmv1.ManifestWork
+	// Remedies are those of the hub.
+	Remedies []remedyv1alpha1.Remedy
 	// Orphans are the orphans of this hub in the cluster, such as "Deployment shop/web".
 	Orphans []string
 	// Scheduler has the settings of the hub's scheduler.
@@ -125,6 +129,12 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	for _, namespace := range c.Status.Brakes {
 		what, next := execute.Brake(namespace).Explain(c.Name)
 		find(Attention, what, next)
+	}
+	for _, action := range c.Status.RemedyActions {
+		by := text.Names(remedy.Giving(remedyv1alpha1.RemedyAction(action), []*clusterv1alpha1.Cluster{c}, f.Remedies), 3)
+		find(Attention, fmt.Sprintf("the cluster has the action %s of Remedy %s: MultiClusterServices and "+
+			"MultiClusterIngresses take it out of traffic if another cluster can serve", action, cmp.Or(by, "(unknown)")),
+			"change or delete the Remedy to end that")
 	}
 	for _, t := range c.Spec.Taints {
 		a.Taints = append(a.Taints, t.ToString())

@@ -16,6 +16,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -28,6 +29,13 @@ func paused(c *clusterv1alpha1.Cluster) {
 	c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{
 		Type: clusterv1alpha1.ClusterConditionFailoverPaused, Status: metav1.ConditionTrue,
 		Reason: clusterv1alpha1.ReasonTooManyClustersLost, Message: "3 of 4 clusters were lost"})
+}
+
+// remedy returns a Remedy that takes a cluster out of traffic.
+func remedy(name, cluster string) remedyv1alpha1.Remedy {
+	return remedyv1alpha1.Remedy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: remedyv1alpha1.RemedySpec{
+		ClusterAffinity: &remedyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}},
+		Actions:         []remedyv1alpha1.RemedyAction{remedyv1alpha1.TrafficControl}}}
 }
 
 func TestMemberStories(t *testing.T) {
@@ -81,6 +89,10 @@ func TestMemberStories(t *testing.T) {
 			member: cluster("m1", func(c *clusterv1alpha1.Cluster) { c.Status.Brakes = []string{"shop"} }),
 			want:   "brake on namespace shop of m1", next: "`argosy brake off -C m1 -n shop`",
 			given: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
+		{name: "out of traffic", member: cluster("m1", func(c *clusterv1alpha1.Cluster) {
+			c.Status.RemedyActions = []string{"TrafficControl"}
+		}), want: "the cluster has the action TrafficControl of Remedy here, upkeep: MultiClusterServices",
+			next: "change or delete the Remedy", given: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "lost with many others", member: cluster("m1", paused), want: "failover is paused: 3 of 4 clusters were lost",
 			given: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "refused, sick and leaving", member: cluster("m1"),
@@ -98,7 +110,8 @@ func TestMemberStories(t *testing.T) {
 			}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			f := why.MemberFacts{Cluster: s.member, Bindings: s.given(s.member), Orphans: s.orphans}
+			f := why.MemberFacts{Cluster: s.member, Bindings: s.given(s.member), Orphans: s.orphans,
+				Remedies: []remedyv1alpha1.Remedy{remedy("upkeep", "m1"), remedy("here", "m1"), remedy("there", "m2")}}
 			answer := why.ExplainMember(f)
 			switch {
 			case s.want == "" && len(answer.Findings) > 0:
@@ -114,6 +127,7 @@ func TestMemberStories(t *testing.T) {
 			for range 5 {
 				o := f
 				o.Bindings, o.Orphans = shuffled(dice, f.Bindings), shuffled(dice, f.Orphans)
+				o.Remedies = shuffled(dice, f.Remedies)
 				if a, b := asJSON(t, answer), asJSON(t, why.ExplainMember(o)); cmp.Diff(a, b) != "" {
 					t.Fatalf("in another order it says (-first +then):\n%s", cmp.Diff(a, b))
 				}

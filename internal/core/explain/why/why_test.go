@@ -1006,7 +1006,7 @@ var stories = []struct {
 		}},
 	{name: "a member where the hub lacks a right", severity: why.Problem,
 		want: "m2: the member refused it: deployments.apps is forbidden",
-		next: "grant that to the hub's account in cluster m2",
+		next: "the hub may not create deployments.apps in namespace shop of cluster m2: `argosy join m2 --role full",
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -1393,6 +1393,11 @@ var stories = []struct {
 		given: func(t *testing.T) *hub {
 			return start(t, `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: web, namespace: shop}, status: {conditions: [
 			{type: ServiceApplied, status: "True"}, {type: EndpointSliceDispatched, status: "False", message: no endpoints in m2}]}}`, fleet()...)
+		}},
+	{name: "traffic that stays against a Remedy", severity: why.Attention,
+		want: "traffic to m1 continues against Remedy upkeep", given: func(t *testing.T) *hub {
+			return start(t, `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterIngress, metadata: {name: web, namespace: shop}, status: {conditions: [
+			{type: TrafficKept, status: "True", message: "traffic to m1 continues against Remedy upkeep: no other cluster is ready and has ready endpoints; provide endpoints in another cluster, or change the Remedy"}]}}`, fleet()...)
 		}},
 	{name: "what acts on the hub as it should", given: func(t *testing.T) *hub {
 		return start(t, `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {name: web, namespace: shop}, status: {conditions: [

@@ -170,7 +170,7 @@ var inNoNamespace = strings.Fields("/namespaces /nodes /persistentvolumes admiss
 	"rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings " +
 	"storage.k8s.io/storageclasses apps.karmada.io apps.kruise.io/resourcedistributions apps.kruise.io/sidecarsets " +
 	"argoproj.io/clusterworkflowtemplates " +
-	"cluster.karmada.io config.karmada.io policy.karmada.io/clusteroverridepolicies " +
+	"cluster.karmada.io config.karmada.io remedy.karmada.io policy.karmada.io/clusteroverridepolicies " +
 	"policy.karmada.io/clusterpropagationpolicies policy.karmada.io/clustertaintpolicies " +
 	"work.karmada.io/clusterresourcebindings search.karmada.io" +
 	" release.argosy.io/enclosedmanifests release.argosy.io/releaseguards")
@@ -303,7 +303,7 @@ func InCluster(cluster, text string) string {
 	})
 	own := regexp.MustCompile(strings.Replace(saying.String(), `[^"]*`, regexp.QuoteMeta(cluster), 1))
 	left := own.ReplaceAllString(text, "")
-	if strings.Contains(left, refusal) || strings.Contains(left, ` says: "`) {
+	if strings.Contains(left, refusal) || strings.Contains(left, hubRefusal) || strings.Contains(left, ` says: "`) {
 		return fmt.Sprintf("cluster %q says: %q", cluster, text)
 	}
 	return text
@@ -314,7 +314,7 @@ func InCluster(cluster, text string) string {
 // needs are those that the command needs besides what the hub denied; one without a resource is about that.
 func Denied(message string, needs ...Missing) string {
 	message = saying.ReplaceAllString(message, "")
-	if strings.Contains(message, refusal) {
+	if strings.Contains(message, refusal) || strings.Contains(message, hubRefusal) {
 		return ""
 	}
 	var all []Missing

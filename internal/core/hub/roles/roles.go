@@ -109,6 +109,7 @@ var Decisions = []Decision{
 	{Group: "policy.karmada.io", Resource: "clustertaintpolicies", levels: operators, Why: whyFleet},
 	{Group: "policy.karmada.io", Resource: "federatedresourcequotas", Status: true, levels: readers, Why: whyQuotas},
 	{Group: "apps.karmada.io", Resource: "workloadrebalancers", Status: true, levels: operators, Why: whyFleet},
+	{Group: "remedy.karmada.io", Resource: "remedies", levels: operators, Why: whyFleet},
 	{Group: "config.karmada.io", Resource: "replicaschedulingpolicies", Status: true, levels: operators,
 		Why: whyFleet},
 
@@ -229,7 +230,7 @@ var Paths = slices.Concat([]Path{
 	everyone(whyConsole, "/console/api/me", "/console/api/stream", "/console/api/why", "/console/api/actions",
 		"/console/api/pods", "/console/api/object", "/console/api/release", "/console/api/evidence",
 		"/console/api/revisions", "/console/api/timeline", "/console/api/kinds", "/console/api/objects",
-		"/console/api/policies", "/console/api/unclaimed"))
+		"/console/api/policies", "/console/api/unclaimed", "/console/api/usage", "/console/api/search"))
 
 // everyone returns paths that all authenticated users may get.
 func everyone(why string, paths ...string) (all []Path) {

@@ -1,11 +1,13 @@
-// Package text shortens and joins texts for messages of limited length, and counts in words.
+// Package text shortens and joins texts for messages of limited length, counts in words, and reads ages.
 package text
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -88,4 +90,20 @@ func JSON(v any) string {
 		panic(err)
 	}
 	return string(raw)
+}
+
+// Age parses an age as users write it, such as 12h or 7d. It is not negative.
+func Age(value string) (time.Duration, error) {
+	if days, is := strings.CutSuffix(value, "d"); is {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a number of days such as 7d", value)
+		}
+		return time.Duration(n) * 24 * time.Hour, nil
+	}
+	age, err := time.ParseDuration(value)
+	if err != nil || age < 0 {
+		return 0, fmt.Errorf("%q is not an age such as 12h or 7d", value)
+	}
+	return age, nil
 }

@@ -3,6 +3,7 @@ package text_test
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -66,5 +67,15 @@ func TestPlainTextIsOnePrintableLine(t *testing.T) {
 	}
 	if got := text.Plain(strings.Repeat("é\x1b", 1<<20), 100); len(got) > 100 || strings.Contains(got, "\x1b") {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestAgesAreAlsoInDays(t *testing.T) {
+	for value, want := range map[string]time.Duration{"7d": 168 * time.Hour, "0": 0, "90m": 90 * time.Minute,
+		"-1h": -1, "-1d": -1, "1.5d": -1, "d": -1, "": -1, "99999d": -1, "tomorrow": -1} {
+		got, err := text.Age(value)
+		if wrong := want < 0; (err != nil) != wrong || !wrong && got != want {
+			t.Errorf("%q is %v, want %v: %v", value, got, want, err)
+		}
 	}
 }

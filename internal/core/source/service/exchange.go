@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/remedy"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -48,6 +50,8 @@ type Exchange struct {
 	Lost map[string]bool
 	// Undecided are the clusters whose endpoints should stay unchanged for now.
 	Undecided map[string]bool
+	// Controlled are the clusters with the action TrafficControl of a Remedy.
+	Controlled map[string]bool
 
 	// labels are set on each Work.
 	labels map[string]string
@@ -110,6 +114,51 @@ func CrossCluster(s *networkingv1alpha1.MultiClusterService, fleet []string) Exc
 		},
 		managedBy: managedByDispatch,
 	}
+}
+
+// Backend returns the exchange for a Service in the rules of a MultiClusterIngress. It has no consumers: only its
+// Traffic is of use.
+func Backend(i *networkingv1alpha1.MultiClusterIngress, service string, clusters []string) Exchange {
+	return Exchange{Owner: Owner{ingressKind + "/" + i.Name, i.Namespace, service}, Service: service,
+		Providers: unknown(clusters)}
+}
+
+const ingressKind = "MultiClusterIngress"
+
+// Backends returns the names of the Services in the rules of a MultiClusterIngress, sorted.
+func Backends(i *networkingv1alpha1.MultiClusterIngress) []string {
+	var names []string
+	add := func(b *networkingv1.IngressBackend) {
+		if b != nil && b.Service != nil {
+			names = append(names, b.Service.Name)
+		}
+	}
+	add(i.Spec.DefaultBackend)
+	for _, rule := range i.Spec.Rules {
+		if rule.HTTP != nil {
+			for p := range rule.HTTP.Paths {
+				add(&rule.HTTP.Paths[p].Backend)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Traffic decides which providers with the action TrafficControl are in traffic.
+func (x Exchange) Traffic() remedy.Traffic {
+	var all []remedy.Candidate
+	for provider, known := range x.Providers {
+		all = append(all, x.candidate(provider, known))
+	}
+	return remedy.Decide(all)
+}
+
+// candidate returns a provider for the decision about traffic.
+func (x Exchange) candidate(provider string, known Known) remedy.Candidate {
+	return remedy.Candidate{Cluster: provider, Controlled: x.Controlled[provider],
+		Live: known.Live && !x.Lost[provider], Known: known.Listed || len(known.Slices) > 0,
+		Endpoints: slices.ContainsFunc(known.Slices, Slice.ready)}
 }
 
 func unknown(clusters []string) map[string]Known {

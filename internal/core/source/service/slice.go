@@ -76,8 +76,10 @@ type Known struct {
 	Slices []Slice
 	// Listed is true if Slices is complete: the member has answered since the hub started, and can be read.
 	Listed bool
-	// Ready is true if the cluster is Ready. Then it will be Listed soon.
+	// Ready is true if the cluster is Ready and the hub can read it. Then it will be Listed soon.
 	Ready bool
+	// Live is true if the cluster is Ready, also if the hub cannot read it at present.
+	Live bool
 }
 
 // maxSlices and maxSliceBytes limit what one cluster shares of one Service, because each slice becomes a Work per

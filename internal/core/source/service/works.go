@@ -18,6 +18,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/remedy"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -38,6 +39,8 @@ type Decision struct {
 	Silent, Soon []string
 	// Cut has one line per provider that exceeds the limits.
 	Cut []string
+	// Traffic says which providers with the action TrafficControl of a Remedy give endpoints to consumers.
+	Traffic remedy.Traffic
 	// Portless are the ports of the derived Service that no slice has, by name and protocol.
 	Portless []string
 }
@@ -48,7 +51,8 @@ type Decision struct {
 // A consumer gets endpoints only once it has the Service, because a Service of the same name may belong to someone
 // else. For the same reason a provider counts only if it has our Service, unless the Service is derived. A provider
 // that has not answered keeps the endpoints in the existing Works. A lost provider is withdrawn if another one has
-// ready endpoints. Endpoints of an undecided provider do not change.
+// ready endpoints. Endpoints of an undecided provider do not change. A provider with the action TrafficControl gives no
+// endpoints to consumers if another one can; see remedy.Decide.
 func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*workv1alpha1.Work,
 	newID func() string) (Decision, error) {
 	var d Decision
@@ -75,6 +79,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	// 1. Collect the slices of the providers.
 	from := map[string][]Slice{}
 	var absent []string // lost providers, withdrawn if another one has ready endpoints
+	var candidates []remedy.Candidate
 	for _, provider := range slices.Sorted(maps.Keys(x.Providers)) {
 		// A withdrawn provider has no Works with endpoints that would show that it had the Service.
 		before := offered[provider] || hadManifest(services[provider])
@@ -90,6 +95,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			}
 			known.Slices = recall(standing, provider)
 		}
+		candidates = append(candidates, x.candidate(provider, known))
 		// After a restart, no Work may be left of a withdrawn provider.
 		unknown := !known.Listed && len(known.Slices) == 0
 		if x.Lost[provider] && (unknown || len(known.Slices) > 0) || x.Undecided[provider] && unknown {
@@ -105,6 +111,10 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		}
 	}
 	d.Portless = portless(x.Derived, from)
+	d.Traffic = remedy.Decide(candidates)
+	for _, provider := range d.Traffic.Blocked {
+		delete(from, provider)
+	}
 	providers := slices.Sorted(maps.Keys(from))
 	replaced := x.replaced(from)
 	withdrawn := map[string]bool{}
@@ -128,6 +138,8 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 				continue
 			}
 			switch {
+			case slices.Contains(d.Traffic.Held, provider) && !has[pair{provider, consumer}]:
+				continue
 			case !replaced:
 			case x.Lost[provider] && !x.Lost[consumer]:
 				continue // The hub cannot reach a lost consumer, which may still reach the lost provider.
