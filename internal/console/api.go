@@ -95,14 +95,15 @@ type API struct {
 
 	// connect returns a client of a configuration. Tests replace it.
 	connect func(*rest.Config, meta.RESTMapper) (client.Client, error)
-	// simulations and usages have an entry for each that runs.
-	simulations, usages chan struct{}
+	// simulations has an entry for each that runs, and readings counts those of each user.
+	simulations chan struct{}
+	readings    map[string]int
 }
 
 // NewAPI returns the API of a hub. layer may be nil where no link is to be made.
 func NewAPI(o Options, layer *Layer) *API {
 	a := &API{Options: o, layer: layer, streams: map[string]int{}, simulations: make(chan struct{}, maxSimulations),
-		usages: make(chan struct{}, maxUsages)}
+		readings: map[string]int{}}
 	a.connect = func(config *rest.Config, mapper meta.RESTMapper) (client.Client, error) {
 		return client.New(config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
 	}
@@ -157,7 +158,7 @@ func (a *API) Handler(next http.Handler) http.Handler {
 			return
 		}
 		timeout := whyTimeout
-		if r.URL.Path == changePath || r.URL.Path == searchPath {
+		if slices.Contains([]string{changePath, searchPath, usagePath}, r.URL.Path) {
 			timeout = changeTimeout
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)

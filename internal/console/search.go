@@ -4,14 +4,17 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/discovery"
 
 	searchv1alpha1 "github.com/argosy-io/argosy/api/search/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/search"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -51,7 +54,14 @@ func (a *API) search(r *http.Request, u user.Info) (any, error) {
 	if err != nil {
 		return nil, apierrors.NewServiceUnavailable("reach the hub's API: " + err.Error())
 	}
-	hub, err := discovery.NewDiscoveryClientForConfig(a.configOf(u))
+	end, err := a.countReading(u)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	config := a.configOf(u)
+	config.Timeout = changeTimeout // that of this answer; without one, client-go sets a shorter one
+	hub, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
 	}
@@ -79,27 +89,33 @@ func (a *API) search(r *http.Request, u user.Info) (any, error) {
 		return nil, apierrors.NewServiceUnavailable("read the answer of the hub: " + err.Error())
 	}
 	if len(raw) > maxSearchBytes {
-		return nil, badRequest("the labels and annotations of the objects have more than %d MiB: select fewer objects, or "+
-			"give a lower --limit", maxSearchBytes>>20)
+		return nil, badRequest("the labels and annotations of the objects have more than %d "+
+			"MiB: select fewer objects, or give a lower --limit", maxSearchBytes>>20)
 	}
-	objects, err := readObjects(raw, foundObject)
+	kind, err := mapper.KindFor(gvr)
+	if err != nil {
+		kind = schema.GroupVersionKind{} // only members serve it
+	}
+	objects, err := readObjects(raw, func(obj *unstructured.Unstructured) memberObject {
+		return foundObject(obj, kind.GroupKind())
+	})
 	if err != nil {
 		return nil, err
 	}
 	answer := searchAnswer{memberObjects: *objects, APIVersion: gvr.GroupVersion().String(), Resource: gvr.Resource,
 		More: q.More(len(objects.Rows), objects.Continue), Warnings: seen.texts}
 	answer.Continue = "" // a search has no pages
-	if gvk, err := mapper.KindFor(gvr); err == nil {
-		answer.Kind = gvk.Kind
-	}
+	answer.Kind = kind.Kind
 	return answer, nil
 }
 
-func foundObject(obj *unstructured.Unstructured) memberObject {
+// foundObject has a template only if its binding is that of its own kind and name: what another object encloses has
+// none.
+func foundObject(obj *unstructured.Unstructured, gk schema.GroupKind) memberObject {
 	notes := obj.GetAnnotations()
 	row := rowOfObject(obj, notes[searchv1alpha1.CachedFromAnnotation])
 	row.Cluster = notes[searchv1alpha1.CachedFromAnnotation]
-	row.Template = row.Managed && notes[workv1alpha2.ResourceBindingNameAnnotation]+
-		notes[workv1alpha2.ClusterResourceBindingNameAnnotation] != ""
+	row.Template = row.Managed && slices.Contains(names.Bindings(gk, obj.GetName()),
+		notes[workv1alpha2.ResourceBindingNameAnnotation]+notes[workv1alpha2.ClusterResourceBindingNameAnnotation])
 	return row
 }

@@ -46,6 +46,8 @@ func TestSearchAsksAsTheUserWhatTheCommandAsks(t *testing.T) {
 		"--ready deployments -l 'app in (a)'": "?labelSelector=app+in+%28a%29&limit=500&ready=true",
 		`deployments --filter "object.a == 'x'" --image nginx:1.28 --older-than 2d --order-by -age`: "" +
 			"?filter=object.a+%3D%3D+%27x%27&image=nginx%3A1.28&limit=500&minAge=48h0m0s&orderBy=-age",
+		`deployments --filter "object.a[\"b\"] == 'x\y'" -l a\=b`: "" +
+			"?filter=object.a%5B%22b%22%5D+%3D%3D+%27x%5Cy%27&labelSelector=a%3Db&limit=500",
 		"deployments --owner=deployment/web --field-selector metadata.name=web": "" +
 			"?fieldSelector=metadata.name%3Dweb&limit=500&owner=Deployment%2Fweb",
 	} {
@@ -68,12 +70,14 @@ func TestSearchFindsTemplatesAndNamesSilentClusters(t *testing.T) {
 	a := newTestAPI(t, grants{})
 	const bound = `, "resourcebinding.karmada.io/name": "web-deployment"`
 	playHub(t, a, map[string]hubAnswer{foundDeployments: {warning: "left out: cluster eu: it does not respond",
-		body: found(bound, "", bound+`, "work.karmada.io/namespace": "karmada-es-other"`)}})
+		body: found(bound, "", bound+`, "work.karmada.io/namespace": "karmada-es-other"`,
+			strings.Replace(bound, "web-deployment", "addon-enclosedmanifest", 1))}})
 	code, got := a.finds(t, "deployments")
 	want := `{"columns":["Name","Cluster","Ready"],"rows":[` +
 		`{"namespace":"shop","name":"web","cluster":"m1","managed":true,"template":true,"cells":["web","m1","1/1"]},` +
 		`{"namespace":"shop","name":"web","cluster":"m2","managed":true,"cells":["web","m2","1/1"]},` +
-		`{"namespace":"shop","name":"web","cluster":"m3","managed":false,"cells":["web","m3","1/1"]}],` +
+		`{"namespace":"shop","name":"web","cluster":"m3","managed":false,"cells":["web","m3","1/1"]},` +
+		`{"namespace":"shop","name":"web","cluster":"m4","managed":true,"cells":["web","m4","1/1"]}],` +
 		`"apiVersion":"apps/v1","resource":"deployments","kind":"Deployment","more":true,` +
 		`"warnings":["left out: cluster eu: it does not respond"]}`
 	if code != http.StatusOK || strings.TrimSpace(got) != want {

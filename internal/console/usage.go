@@ -17,9 +17,33 @@ import (
 
 const (
 	usagePath = apiPrefix + "usage"
-	// maxUsages are read at once. Each decodes all ResourceBindings, and any user may ask again and again.
-	maxUsages = 4
+	// maxReadings answers of usage and search are made at once, and maxReadingsOfUser of them for one user. Each decodes
+	// all ResourceBindings, or holds up to maxSearchBytes, and any user may ask again and again.
+	maxReadings, maxReadingsOfUser = 8, 2
 )
+
+// countReading counts an answer of usage or search for a user until end is called. The error is an API error.
+func (a *API) countReading(u user.Info) (end func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sum := 0
+	for _, n := range a.readings {
+		sum += n
+	}
+	who := u.GetName()
+	if sum >= maxReadings || a.readings[who] >= maxReadingsOfUser {
+		const busy = "the hub is busy with other pages of usage and search: try again in a minute"
+		return nil, apierrors.NewTooManyRequests(busy, 0)
+	}
+	a.readings[who]++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.readings[who]--; a.readings[who] == 0 {
+			delete(a.readings, who)
+		}
+	}, nil
+}
 
 // usageAnswer is the answer at usagePath: what `argosy usage` prints.
 type usageAnswer struct {
@@ -58,12 +82,11 @@ func (a *API) usage(r *http.Request, u user.Info) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case a.usages <- struct{}{}:
-		defer func() { <-a.usages }()
-	default:
-		return nil, apierrors.NewTooManyRequests("the hub is busy with other pages of usage: try again in a minute", 0)
+	end, err := a.countReading(u)
+	if err != nil {
+		return nil, err
 	}
+	defer end()
 	seen := &apiWarnings{}
 	report, err := usage.Read(context.WithValue(r.Context(), apiWarningsKey{}, seen), c, a.configOf(u), q)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -204,20 +205,45 @@ func TestUsageExplainsAWrongQuestion(t *testing.T) {
 	}
 }
 
-func TestUsagesAreBounded(t *testing.T) {
+func TestUsagesAndSearchesAreBounded(t *testing.T) {
 	a, answers := used(t, "")
+	answers[foundDeployments] = hubAnswer{body: found("")}
 	playHub(t, a, answers)
-	for range maxUsages {
-		a.usages <- struct{}{}
-	}
-	w := a.request(t, alice, "GET", usagePath, "")
-	if w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), "try again in a minute") {
-		t.Errorf("one more gave %d %s", w.Code, w.Body)
-	}
-	<-a.usages
-	for range 2 {
-		if w := a.request(t, alice, "GET", usagePath, ""); w.Code != http.StatusOK {
-			t.Errorf("after one has ended: %d %s", w.Code, w.Body)
+	ask := func(want int) {
+		t.Helper()
+		for _, path := range []string{usagePath, searchPath + "?q=deployments"} {
+			w := a.request(t, alice, "GET", path, "")
+			if w.Code != want || want != http.StatusOK && !strings.Contains(w.Body.String(), "try again in a minute") {
+				t.Errorf("%s gave %d %s, want %d", path, w.Code, w.Body, want)
+			}
 		}
+	}
+	take := func(users ...string) (end func()) {
+		var all []func()
+		for _, name := range users {
+			one, err := a.countReading(&user.DefaultInfo{Name: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, one)
+		}
+		return func() {
+			for _, one := range all {
+				one()
+			}
+		}
+	}
+	end := take("alice", "alice")
+	ask(http.StatusTooManyRequests)
+	end()
+	end = take("b", "b", "c", "c", "d", "d", "e")
+	ask(http.StatusOK)
+	last := take("e")
+	ask(http.StatusTooManyRequests)
+	end()
+	last()
+	ask(http.StatusOK)
+	if len(a.readings) > 0 {
+		t.Errorf("%v are counted after all have ended", a.readings)
 	}
 }

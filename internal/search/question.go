@@ -67,12 +67,20 @@ func ParseQuestion(line string) (q Question, err error) {
 	return q, err
 }
 
-// splitWords splits a command line at its spaces, except for those in quotes.
+// splitWords splits a command line at its spaces, except for those in quotes. As in a shell, a backslash takes the next
+// character as it is, but not in single quotes, and in double quotes only before one of them or a backslash.
 func splitWords(line string) (all []string, err error) {
 	var word strings.Builder
-	quote, begun := rune(0), false
+	quote, begun, escaped := rune(0), false, false
 	for _, r := range line + " " {
 		switch {
+		case escaped:
+			if escaped = false; quote != 0 && r != '"' && r != '\\' {
+				word.WriteRune('\\')
+			}
+			word.WriteRune(r)
+		case r == '\\' && quote != '\'':
+			escaped, begun = true, true
 		case r == quote:
 			quote = 0
 		case quote != 0:

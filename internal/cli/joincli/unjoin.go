@@ -565,16 +565,24 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 		err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete execution space %s: %w", space, err)
 	}
-	return u.removeFinalizers(ctx, cluster, workv1alpha2.ClusterFinalizer)
+	now := &clusterv1alpha1.Cluster{}
+	if err := u.hub.Get(ctx, client.ObjectKeyFromObject(cluster), now); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return u.removeFinalizers(ctx, now, workv1alpha2.ClusterFinalizer)
 }
 
 // removeFinalizers removes finalizers from an object as it is now: the hub's controllers may write it meanwhile.
 func (u *unjoin) removeFinalizers(ctx context.Context, obj client.Object, finalizers ...string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := u.hub.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return client.IgnoreNotFound(err)
+		err := commit.RemoveFinalizer(ctx, u.hub, obj, finalizers...)
+		if !apierrors.IsConflict(err) {
+			return err
 		}
-		return commit.RemoveFinalizer(ctx, u.hub, obj, finalizers...)
+		if gone := u.hub.Get(ctx, client.ObjectKeyFromObject(obj), obj); gone != nil {
+			return client.IgnoreNotFound(gone)
+		}
+		return err
 	})
 }
 

@@ -198,7 +198,7 @@ function App() {
         {stale && <p class="stale" role="alert">{staleText(stream.lostAt)}{stream.message ? " – " + stream.message : ""}</p>}
         <Account redraw={() => redraw((n) => n + 1)} help={() => setHelp(true)} />
       </div>
-      <div class={"stage" + (stale ? " old" : "")}><Content path={place.path} /></div>
+      <div class={"stage" + (stale ? " old" : "")}><Content key={session.me.user} path={place.path} /></div>
       {session.over && <LoginAgain />}
       {help && <Help close={() => setHelp(false)} />}
       <LiveRegion />

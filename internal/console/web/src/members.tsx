@@ -106,7 +106,7 @@ export function Objects({ cluster }: { cluster: string }) {
               {rows.map((o) => (
                 <tr key={o.namespace + "/" + o.name}>
                   {spaced && <td>{o.namespace}</td>}
-                  {table.columns.map((c, n) => <td key={c}>{n === 0 ? <button type="button" class="link" data-row onClick={() => show(o)}>{o.name}</button> : String(o.cells[n] ?? "")}</td>)}
+                  {table.columns.map((c, n) => <td key={c}>{n === 0 ? <button type="button" class="link" data-row onClick={() => show(o)}>{String(o.cells[0] ?? o.name)}</button> : String(o.cells[n] ?? "")}</td>)}
                   <td>{o.managed ? t.cluster.yes : t.cluster.no}</td>
                 </tr>
               ))}

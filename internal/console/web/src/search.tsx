@@ -54,8 +54,9 @@ function Results({ q, turn }: { q: string; turn: number }) {
   const cell = (o: Found, n: number) => {
     if (n === 1) return <a href={href(["clusters", o.cluster])}>{o.cluster}</a>;
     if (n > 1) return String(o.cells[n] ?? "");
-    return o.template && a.kind ? <a data-row href={walkHref({ group, kind: a.kind, namespace: o.namespace, name: o.name })}>{o.name}</a>
-      : <button type="button" class="link" data-row onClick={() => show(o)}>{o.name}</button>;
+    const first = String(o.cells[0] ?? o.name); // the name, but for events
+    return o.template && a.kind ? <a data-row href={walkHref({ group, kind: a.kind, namespace: o.namespace, name: o.name })}>{first}</a>
+      : <button type="button" class="link" data-row onClick={() => show(o)}>{first}</button>;
   };
   return (
     <>

@@ -160,7 +160,7 @@ export function Hidden({ missing }: { missing?: Missing[] }) {
 /** Forbidden names the right that is missing, and a role to ask for: on the hub, or in a member. */
 export function Forbidden({ missing }: { missing: Missing }) {
   const where = missing.namespace ? " -n " + missing.namespace : missing.everywhere ? " -A" : "";
-  const kind = missing.namespace ? "Role" : "ClusterRole";
+  const kind = missing.namespace ? "Role" : "ClusterRole", [resource, part] = missing.resource.split("/");
   const role = [
     "apiVersion: rbac.authorization.k8s.io/v1", "kind: " + kind, "metadata:", "  name: console-" + missing.resource.replace("/", "-"),
     ...(missing.namespace ? ["  namespace: " + missing.namespace] : []), "rules:",
@@ -170,7 +170,7 @@ export function Forbidden({ missing }: { missing: Missing }) {
     <section class="notice forbidden">
       <h2>{t.forbidden.title}</h2>
       <p><b>{rightText(missing)}</b></p>
-      {isName(missing.namespace ?? "") && <p>{t.forbidden.check} <Command text={`kubectl auth can-i ${missing.verb} ${objectsOf(missing)}${where}`} /></p>}
+      {isName(missing.namespace ?? "") && <p>{t.forbidden.check} <Command text={`kubectl auth can-i ${missing.verb} ${objectsOf({ ...missing, resource })}${part ? " --subresource=" + part : ""}${where}`} /></p>}
       <p>{missing.role && fill(t.forbidden.role, { role: missing.role })} {t.forbidden.ask}</p>
       <pre tabIndex={0}>{role}</pre>
     </section>
