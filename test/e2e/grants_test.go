@@ -153,9 +153,9 @@ func TestOnlyAdministratorsGrantRolesInClusters(t *testing.T) {
 
 	bind := func(kind, where, role, group string) {
 		fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: %s, metadata: {%s name: grants-%s-%s}, `+
-			`roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "%[4]s"}, `+
-			`subjects: [{kind: Group, name: %[5]s, apiGroup: rbac.authorization.k8s.io}]}`, kind, where, ns,
-			strings.ReplaceAll(role, ":", "-"), group))
+			`roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "%s"}, `+
+			`subjects: [{kind: Group, name: %s, apiGroup: rbac.authorization.k8s.io}]}`, kind, where, ns,
+			strings.ReplaceAll(role, ":", "-"), role, group))
 	}
 	for _, role := range []string{"edit", "admin", "argosy:operator"} {
 		who := ns + "-" + strings.ReplaceAll(role, ":", "-")
@@ -242,6 +242,14 @@ func TestHubWorksWithFewRightsInAMember(t *testing.T) {
 	argosy(t, "join", "few1", "--cluster-kubeconfig", m.Kubeconfig, "--role", "full")
 	kit.Eventually(t, "with the role full it is applied", func() string {
 		if member.Find(t, "v1", "LimitRange", ns, "limits") == nil {
+			return "not yet"
+		}
+		return ""
+	})
+	// With the role minimal, the hub could not delete it.
+	fleet.Hub.Remove(t, "v1", "LimitRange", ns, "limits")
+	kit.Eventually(t, "it is deleted", func() string {
+		if member.Find(t, "v1", "LimitRange", ns, "limits") != nil {
 			return "not yet"
 		}
 		return ""
