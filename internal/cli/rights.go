@@ -15,6 +15,10 @@ const change = "get,patch"
 const adoption = "list resourceinterpretercustomizations.config.karmada.io; " +
 	"get clusters.cluster.karmada.io,clusters/proxy.cluster.karmada.io"
 
+// granted are the kinds of the objects of a grant.
+const granted = "enclosedmanifests.release.argosy.io,clusterpropagationpolicies.policy.karmada.io," +
+	"clusterroles.rbac.authorization.k8s.io,clusterrolebindings.rbac.authorization.k8s.io"
+
 const approval = "get,approve releases.release.argosy.io .; create releaseapprovals.release.argosy.io ."
 
 // needs has the rights that a command needs besides those that an error names: verbs on what was refused, or verbs, the
@@ -23,13 +27,16 @@ var needs = map[string]string{
 	"cordon": change, "uncordon": change, "taint": change, "label": change, "annotate": change, "edit": change,
 	"patch": change, "apply": "get,create,patch", "delete": "get,delete",
 	"adopt": adoption, "promote": adoption, "migrate": adoption + "; list works.work.karmada.io",
-	"orphans":         "get clusters/proxy.cluster.karmada.io; list works.work.karmada.io",
-	"addons":          "list enclosedmanifests.release.argosy.io",
-	"addons enable":   "get,create,update enclosedmanifests.release.argosy.io,clusterpropagationpolicies.policy.karmada.io",
-	"addons disable":  "list,delete enclosedmanifests.release.argosy.io",
-	"access":          "list enclosedmanifests.release.argosy.io",
-	"access grant":    "get,create,update enclosedmanifests.release.argosy.io,clusterpropagationpolicies.policy.karmada.io",
-	"access revoke":   "list,delete enclosedmanifests.release.argosy.io",
+	"orphans":        "get clusters/proxy.cluster.karmada.io; list works.work.karmada.io",
+	"addons":         "list enclosedmanifests.release.argosy.io",
+	"addons enable":  "get,create,update enclosedmanifests.release.argosy.io,clusterpropagationpolicies.policy.karmada.io",
+	"addons disable": "list,delete enclosedmanifests.release.argosy.io",
+	"access":         "list " + granted + ",clusters.cluster.karmada.io; get clusterresourcebindings.work.karmada.io",
+	"access grant": "get,create,update enclosedmanifests.release.argosy.io,clusterpropagationpolicies.policy.karmada.io; " +
+		"get,list clusterroles.rbac.authorization.k8s.io; " +
+		"list clusterrolebindings.rbac.authorization.k8s.io,clusters.cluster.karmada.io",
+	"access revoke": "list,delete " + granted + "; get,create,update clusterpropagationpolicies.policy.karmada.io; " +
+		"get enclosedmanifests.release.argosy.io,clusterresourcebindings.work.karmada.io; list works.work.karmada.io",
 	"join":            "list,create clusters.cluster.karmada.io; get,create secrets karmada-cluster",
 	"restore":         "get configmaps karmada-system; list works.work.karmada.io",
 	"unjoin":          "get,delete clusters.cluster.karmada.io",

@@ -125,9 +125,13 @@ func TestMissingRightsAreNamedWithTheirRoles(t *testing.T) {
 		"release status r1 -n shop":     {want: "you may not get releases.release.argosy.io in namespace shop" + own},
 		"rollout status deployment/web": {want: "you may not get deployments.apps in namespace shop; a RoleBinding"},
 		"addons list":                   {want: "you may not list enclosedmanifests.release.argosy.io; only administrators may by default"},
-		"access list":                   {want: "you may not list enclosedmanifests.release.argosy.io; only administrators"},
-		"access revoke a --role view":   {want: "also needs to delete enclosedmanifests.release.argosy.io"},
-		"cordon eu":                     {want: change}, "uncordon eu": {want: change}, "label cluster eu a=b": {want: change},
+		"access list": {want: "you may not list enclosedmanifests.release.argosy.io, and the command also needs to list " +
+			"clusterpropagationpolicies.policy.karmada.io, clusterroles.rbac.authorization.k8s.io, clusterrolebindings"},
+		"access revoke a --role view": {want: "or delete enclosedmanifests.release.argosy.io, " +
+			"clusterpropagationpolicies.policy.karmada.io, clusterroles.rbac.authorization.k8s.io, clusterrolebindings"},
+		"access grant a --role view --clusters a=b": {want: "list clusterroles.rbac.authorization.k8s.io, " +
+			"clusterrolebindings.rbac.authorization.k8s.io"},
+		"cordon eu": {want: change}, "uncordon eu": {want: change}, "label cluster eu a=b": {want: change},
 		"taint clusters eu a=b:NoSchedule": {want: change},
 		"label deployment web -n shop a=b": {want: "you may not get deployments.apps in namespace shop, and the command " +
 			"also needs to patch deployments.apps in namespace shop; a RoleBinding to the ClusterRole edit permits it"},

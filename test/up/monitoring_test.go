@@ -116,6 +116,11 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings, namespace: default}
 ---
+apiVersion: policy.karmada.io/v1alpha1
+kind: FederatedResourceQuota
+metadata: {name: all, namespace: default}
+spec: {overall: {cpu: "1"}}
+---
 apiVersion: config.karmada.io/v1alpha1
 kind: ResourceInterpreterCustomization
 metadata: {name: health}

@@ -6,27 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/printers"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/grant"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -118,122 +127,191 @@ func (a granting) grant(ctx context.Context, g grant.Grant, proxied bool) error 
 	if err != nil {
 		return fmt.Errorf("read the clusters of the hub: %w", err)
 	}
-	noRole, err := a.checkRole(ctx, g, clusters)
+	roles, err := a.checkRole(ctx, g, clusters)
 	if err != nil {
 		return err
 	}
-	t, p := &releasev1alpha1.EnclosedManifest{}, &policyv1alpha1.ClusterPropagationPolicy{}
+	lets, err := proxyUsers(ctx, a.client)
+	if err != nil {
+		return err
+	}
 	// The template first: users who may not write it leave nothing behind.
-	t.Name, p.Name = g.Name(), g.Name()
+	t, want := g.Template(), g.Template()
 	if err := createOrUpdate(ctx, a.client, t, func() {
-		want := g.Template()
 		metav1.SetMetaDataLabel(&t.ObjectMeta, wellknown.AccessLabel, "true")
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, wellknown.AccessLabel, want.Annotations[wellknown.AccessLabel])
 		t.Spec = want.Spec
 	}); err != nil {
 		return fmt.Errorf("write the template %s: %w", t.Name, err)
 	}
-	if err := createOrUpdate(ctx, a.client, p, func() {
-		want := g.Policy()
-		metav1.SetMetaDataLabel(&p.ObjectMeta, wellknown.AccessLabel, "true")
-		p.Spec.ResourceSelectors, p.Spec.Placement = want.Spec.ResourceSelectors, want.Spec.Placement
-	}); err != nil {
-		return fmt.Errorf("write the policy %s: %w", p.Name, err)
+	if err := a.send(ctx, g); err != nil {
+		return err
 	}
-	if role, binding := g.Proxy(clusters); proxied && len(clusters) > 0 {
-		if err := errors.Join(createOrReplace(ctx, a.client, role), createOrReplace(ctx, a.client, binding)); err != nil {
+	if proxied {
+		role, binding := g.Proxy(clusters)
+		lets = access.Derive([]rbacv1.ClusterRole{*role}, []rbacv1.ClusterRoleBinding{*binding})
+		if len(clusters) == 0 {
+			err = a.delete(ctx, binding, role)
+		} else {
+			err = errors.Join(createOrReplace(ctx, a.client, role), createOrReplace(ctx, a.client, binding))
+		}
+		if err != nil {
 			return fmt.Errorf("let the group use clusters/proxy: %w", err)
 		}
 	}
 	text.Fprintf(a.out, "granted role %s in %s to group %q\n", g.Role, g.Scope(), g.Group)
-	lets, err := proxyUsers(ctx, a.client)
-	if err != nil {
-		return err
-	}
 	if len(clusters) == 0 {
 		text.Fprintf(a.errOut, "Warning: no cluster has %s: the grant applies to clusters that get it later\n", g.Selector)
 	}
 	for i := range clusters {
-		for _, missing := range g.Lacks(&clusters[i], lets, noRole) {
+		for _, missing := range g.Lacks(&clusters[i], lets, roles) {
 			text.Fprintf(a.errOut, "Warning: cluster %s: %s\n", clusters[i].Name, missing)
 		}
 	}
 	return nil
 }
 
-// proxyUsers returns who may use the proxy of clusters on the hub.
+// send writes the policy of a grant, whole: a setting of others may keep the binding in clusters.
+func (a granting) send(ctx context.Context, g grant.Grant) error {
+	p, want := g.Policy(), g.Policy()
+	if err := createOrUpdate(ctx, a.client, p, func() {
+		metav1.SetMetaDataLabel(&p.ObjectMeta, wellknown.AccessLabel, "true")
+		p.Spec = want.Spec
+	}); err != nil {
+		return fmt.Errorf("write the policy %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// delete deletes those objects that exist.
+func (a granting) delete(ctx context.Context, all ...client.Object) error {
+	for _, obj := range all {
+		if err := a.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %T %s: %w", obj, obj.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// proxyUsers returns who may use the proxy of clusters on the hub. Its error is of one request: one that joins several
+// would be taken for any of them.
 func proxyUsers(ctx context.Context, hub client.Client) (access.Grants, error) {
 	var known rbacv1.ClusterRoleList
 	var bound rbacv1.ClusterRoleBindingList
-	if err := errors.Join(hub.List(ctx, &known), hub.List(ctx, &bound)); err != nil {
+	err := hub.List(ctx, &known)
+	if err == nil {
+		err = hub.List(ctx, &bound)
+	}
+	if err != nil {
 		return access.Grants{}, fmt.Errorf("list who may use clusters/proxy: %w", err)
 	}
 	return access.Derive(known.Items, bound.Items), nil
 }
 
-// checkRole returns the clusters that lack the role, or an error if it is known nowhere.
+// checkRole returns what lackRole does, or an error if the role is known nowhere.
 func (a granting) checkRole(ctx context.Context, g grant.Grant,
-	clusters []clusterv1alpha1.Cluster) (noRole map[string]bool, err error) {
+	clusters []clusterv1alpha1.Cluster) (said map[string]string, err error) {
 	onHub := a.client.Get(ctx, client.ObjectKey{Name: g.Role}, &rbacv1.ClusterRole{})
 	if client.IgnoreNotFound(onHub) != nil {
 		return nil, fmt.Errorf("read ClusterRole %s on the hub: %w", g.Role, onHub)
 	}
-	if noRole = a.lackRole(ctx, g.Role, clusters); onHub != nil && len(noRole) == len(clusters) {
+	said = a.lackRole(ctx, g.Role, clusters)
+	if onHub != nil && !slices.ContainsFunc(clusters, func(c clusterv1alpha1.Cluster) bool {
+		return said[c.Name] != grant.NoRole
+	}) {
 		return nil, fmt.Errorf("there is no ClusterRole %q, neither on the hub nor in the clusters: create it there, or "+
 			"grant view, edit or admin", g.Role)
 	}
-	return noRole, nil
+	return said, nil
 }
 
-// lackRole asks the clusters, as the user, for a ClusterRole, and returns those that lack it. One that does not answer
-// counts as one that has it.
-func (a granting) lackRole(ctx context.Context, role string, clusters []clusterv1alpha1.Cluster) map[string]bool {
-	var asking sync.WaitGroup
+// askedAtOnce bounds the clusters that a command asks in parallel: each request takes a connection of the hub.
+const askedAtOnce = 16
+
+// lackRole asks the clusters, as the user, for a ClusterRole. It returns grant.NoRole for those that lack it, and
+// grant.UnknownRole for those that refuse to tell. One that does not answer counts as one that has it.
+func (a granting) lackRole(ctx context.Context, role string, clusters []clusterv1alpha1.Cluster) map[string]string {
+	var asking errgroup.Group
+	asking.SetLimit(askedAtOnce)
 	var mu sync.Mutex
-	noRole := map[string]bool{}
+	said := map[string]string{}
 	for i := range clusters {
-		asking.Go(func() {
+		asking.Go(func() error {
 			config := proxy.Config(a.config, clusters[i].Name)
 			config.Timeout = hubcli.Timeout(config, hubcli.AskTimeout)
 			c, err := rbacclient.NewForConfig(config)
 			if err == nil {
 				_, err = c.ClusterRoles().Get(ctx, role, metav1.GetOptions{})
 			}
-			if mu.Lock(); apierrors.IsNotFound(err) && hubcli.ClusterErrorDetails(err) == nil {
-				noRole[clusters[i].Name] = true
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case apierrors.IsForbidden(err):
+				said[clusters[i].Name] = grant.UnknownRole
+			case apierrors.IsNotFound(err) && hubcli.ClusterErrorDetails(err) == nil:
+				said[clusters[i].Name] = grant.NoRole
 			}
-			mu.Unlock()
+			return nil
 		})
 	}
-	asking.Wait()
-	return noRole
+	_ = asking.Wait() // no request returns an error
+	return said
 }
 
 // granted is a grant of the hub, with its state in clusters.
 type granted struct {
 	grant.Grant
 	In []grant.State `json:"in"`
+	// proxied are the clusters that its role on the hub names.
+	proxied []string
 }
 
-// read returns all grants, sorted by group, role and namespace.
-func (a granting) read(ctx context.Context) (all []granted, err error) {
+// read returns all grants, sorted by group, role and namespace. broken are those of which someone has changed the
+// template: it is not known what they grant. left are the names of objects of these and of no grant.
+func (a granting) read(ctx context.Context) (all, broken []granted, left []string, err error) {
 	var templates releasev1alpha1.EnclosedManifestList
-	if err := a.client.List(ctx, &templates, client.HasLabels{wellknown.AccessLabel}); err != nil {
-		return nil, fmt.Errorf("list the grants: %w", err)
+	var policies policyv1alpha1.ClusterPropagationPolicyList
+	var roles rbacv1.ClusterRoleList
+	var bindings rbacv1.ClusterRoleBindingList
+	for _, list := range []client.ObjectList{&templates, &policies, &roles, &bindings} {
+		if err := a.client.List(ctx, list, client.HasLabels{wellknown.AccessLabel}); err != nil {
+			return nil, nil, nil, fmt.Errorf("list the grants: %w", err)
+		}
+	}
+	known := map[string]bool{}
+	proxied := map[string][]string{}
+	for i := range roles.Items {
+		proxied[roles.Items[i].Name] = access.Clusters(roles.Items[i].Rules)
 	}
 	for i := range templates.Items {
-		g, ok := grant.Read(&templates.Items[i])
-		if !ok {
-			text.Fprintf(a.errOut, "Warning: the EnclosedManifest %s was a grant, and someone has changed it: delete it, and "+
-				"grant again\n", templates.Items[i].Name)
+		t := &templates.Items[i]
+		g, ok := grant.Read(t)
+		known[t.Name] = true
+		if ok {
+			all = append(all, granted{Grant: g, In: []grant.State{}, proxied: proxied[t.Name]})
 			continue
 		}
-		all = append(all, granted{Grant: g, In: []grant.State{}})
+		text.Fprintf(a.errOut, "Warning: the EnclosedManifest %s was a grant, and someone has changed it: grant again as "+
+			"before, or revoke the grant\n", t.Name)
+		left = append(left, t.Name)
+		if g.Name() == t.Name {
+			broken = append(broken, granted{Grant: g})
+		}
+	}
+	for _, list := range []client.ObjectList{&policies, &roles, &bindings} {
+		_ = meta.EachListItem(list, func(obj runtime.Object) error {
+			if o := obj.(client.Object); !known[o.GetName()] {
+				text.Fprintf(a.errOut, "Warning: the %s %s is left of a grant: grant again as before, and revoke it, or delete "+
+					"it\n", strings.TrimSuffix(reflect.TypeOf(list).Elem().Name(), "List"), o.GetName())
+				left = append(left, o.GetName())
+			}
+			return nil
+		})
 	}
 	slices.SortFunc(all, func(a, b granted) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Namespace, b.Namespace))
 	})
-	return all, nil
+	return all, broken, left, nil
 }
 
 func newAccessRevoke(hub *hubcli.HubFlags) *cobra.Command {
@@ -254,30 +332,32 @@ were granted, or else in all. Other bindings of the clusters stay.`,
 
 // revoke deletes the grant g or, if that names no clusters, all of its group, role and namespace.
 func (a granting) revoke(ctx context.Context, g grant.Grant, timeout time.Duration) error {
-	all, err := a.read(ctx)
+	all, broken, left, err := a.read(ctx)
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, known := range all {
-		if known.Group == g.Group && known.Role == g.Role && known.Namespace == g.Namespace &&
-			(g.Everywhere() || known.Name() == g.Name()) {
-			names = append(names, known.Name())
+	var revoked []grant.Grant
+	var names, others []string
+	for _, known := range append(all, broken...) {
+		switch {
+		case known.Group != g.Group || known.Role != g.Role:
+		case known.Namespace == g.Namespace && (g.Everywhere() || known.Name() == g.Name()):
+			revoked, names = append(revoked, known.Grant), append(names, known.Name())
+		default:
+			others = append(others, known.Scope()+" of clusters "+known.selection())
 		}
+	}
+	// The flags name the objects, too, if the template says something else, or is gone.
+	if !slices.Contains(names, g.Name()) && slices.Contains(left, g.Name()) {
+		revoked, names = append(revoked, g), append(names, g.Name())
 	}
 	if len(names) == 0 {
 		return fmt.Errorf("group %q was not granted role %s in %s by this command: `argosy access list` shows all grants",
 			g.Group, g.Role, g.Scope())
 	}
-	for _, name := range names {
-		meta := metav1.ObjectMeta{Name: name}
-		// The right on the hub first: it ends at once. The template last: without it the grant is not found again.
-		for _, obj := range []client.Object{&rbacv1.ClusterRoleBinding{ObjectMeta: meta},
-			&rbacv1.ClusterRole{ObjectMeta: meta}, &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: meta},
-			&releasev1alpha1.EnclosedManifest{ObjectMeta: meta}} {
-			if err := a.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("delete %T %s: %w", obj, name, err)
-			}
+	for _, g := range revoked {
+		if err := a.end(ctx, g, timeout); err != nil {
+			return err
 		}
 	}
 	if err := a.gone(ctx, names, timeout); err != nil {
@@ -285,7 +365,56 @@ func (a granting) revoke(ctx context.Context, g grant.Grant, timeout time.Durati
 			"when it responds again: %w", err)
 	}
 	text.Fprintf(a.out, "revoked role %s in %s from group %q\n", g.Role, g.Scope(), g.Group)
+	if len(others) > 0 {
+		text.Fprintf(a.out, "other grants still give it this role: in %s\n", strings.Join(others, "; in "))
+	}
 	return nil
+}
+
+// end deletes the objects of a grant, after the hub has set in all clusters that they do not stay there.
+func (a granting) end(ctx context.Context, g grant.Grant, timeout time.Duration) error {
+	meta := metav1.ObjectMeta{Name: g.Name()}
+	// The right on the hub first: it ends at once.
+	if err := a.delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta},
+		&rbacv1.ClusterRole{ObjectMeta: meta}); err != nil {
+		return err
+	}
+	t, p := &releasev1alpha1.EnclosedManifest{ObjectMeta: meta},
+		&policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: meta}
+	err := a.client.Get(ctx, client.ObjectKeyFromObject(t), t)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the template %s: %w", t.Name, err)
+	}
+	if err == nil {
+		if err := a.send(ctx, g); err != nil {
+			return err
+		}
+		if err := a.released(ctx, g.Name(), timeout); err != nil {
+			return fmt.Errorf("the grant stays in clusters, because the hub has not removed preserveResourcesOnDeletion from "+
+				"its binding and Works yet; revoke it again: %w", err)
+		}
+	}
+	// The template last: without it the grant is not found again.
+	return a.delete(ctx, p, t)
+}
+
+// released waits until neither the binding of a template nor one of its Works keeps the object in clusters after the
+// deletion.
+func (a granting) released(ctx context.Context, template string, timeout time.Duration) error {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true,
+		func(ctx context.Context) (bool, error) {
+			b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template)
+			if b == nil || err != nil {
+				return true, err
+			}
+			var works workv1alpha1.WorkList
+			if err := a.client.List(ctx, &works, client.MatchingLabels{propagate.BindingIDLabel(b.GetNamespace()): propagate.
+				PermanentID(b)}); err != nil {
+				return false, fmt.Errorf("list the works of %s: %w", template, err)
+			}
+			return !ptr.Deref(b.BindingSpec().PreserveResourcesOnDeletion, false) &&
+				!slices.ContainsFunc(works.Items, func(w workv1alpha1.Work) bool { return execute.Preserved(&w) }), nil
+		})
 }
 
 func newAccessList(hub *hubcli.HubFlags) *cobra.Command {
@@ -318,7 +447,7 @@ a ClusterRole that a cluster does not have, or the right to use clusters/proxy o
 
 // states returns all grants with their state in clusters.
 func (a granting) states(ctx context.Context) ([]granted, error) {
-	all, err := a.read(ctx)
+	all, _, _, err := a.read(ctx)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -330,20 +459,26 @@ func (a granting) states(ctx context.Context) ([]granted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the clusters of the hub: %w", err)
 	}
-	noRole := map[string]map[string]bool{}
+	roles := map[string]map[string]string{}
 	for i := range all {
 		g := &all[i]
 		b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", g.Name())
 		if err != nil {
 			return nil, err
 		}
-		if noRole[g.Role] == nil {
-			noRole[g.Role] = a.lackRole(ctx, g.Role, clusters)
+		if roles[g.Role] == nil {
+			roles[g.Role] = a.lackRole(ctx, g.Role, slices.DeleteFunc(slices.Clone(clusters),
+				func(c clusterv1alpha1.Cluster) bool {
+					return !slices.ContainsFunc(all, func(o granted) bool { return o.Role == g.Role && o.Selects(&c) })
+				}))
 		}
-		g.In = append(g.In, g.States(clusters, b, lets, noRole[g.Role])...)
+		g.In = append(g.In, g.States(clusters, b, g.proxied, lets, roles[g.Role])...)
 	}
 	return all, nil
 }
+
+// selection returns the clusters for people.
+func (g granted) selection() string { return cmp.Or(g.Selector, strings.Join(g.Clusters, ",")) }
 
 func (a granting) print(all []granted) error {
 	if len(all) == 0 {
@@ -361,7 +496,7 @@ func (a granting) print(all []granted) error {
 				missing = append(missing, s.Cluster+": "+strings.Join(s.Missing, ", "))
 			}
 		}
-		hubcli.AddRow(table, g.Group, g.Role, cmp.Or(g.Namespace, "<all>"), cmp.Or(g.Selector, strings.Join(g.Clusters, ",")),
+		hubcli.AddRow(table, g.Group, g.Role, cmp.Or(g.Namespace, "<all>"), g.selection(),
 			hubcli.OrNone(strings.Join(applied, ",")), hubcli.OrNone(strings.Join(missing, "; ")))
 	}
 	return hubcli.PrintTable(a.out, table, printers.PrintOptions{})

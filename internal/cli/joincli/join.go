@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/cli/membercli"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
@@ -394,7 +395,7 @@ func (j *Join) rules(ctx context.Context, role *rbacv1.ClusterRole, account stri
 	if j.Role != roleMinimal {
 		return roles.Full(), nil
 	}
-	acting, err := j.actsAs(ctx)
+	acting, err := j.actsAs(ctx, has.Rules)
 	if err != nil {
 		return nil, err
 	}
@@ -402,15 +403,34 @@ func (j *Join) rules(ctx context.Context, role *rbacv1.ClusterRole, account stri
 }
 
 // actsAs returns the rights to impersonate the users and groups that roles of the hub now name for the proxy of the
-// cluster: Kubernetes lets the hub give its impersonator no others.
-func (j *Join) actsAs(ctx context.Context) ([]rbacv1.PolicyRule, error) {
+// cluster, and the members of these groups that the impersonator has already: Kubernetes lets the hub give its
+// impersonator no others, and keep no others. A user who may not list these roles changes nothing: has are the rules of
+// the account.
+func (j *Join) actsAs(ctx context.Context, has []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
+	impersonator := &rbacv1.ClusterRole{}
+	err := j.Member.Get(ctx, client.ObjectKey{Name: access.Impersonator}, impersonator)
+	if apierrors.IsNotFound(err) {
+		impersonator, err = nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ClusterRole %s in cluster %q: %w", access.Impersonator, j.Name, err)
+	}
 	users, err := proxyUsers(ctx, j.Hub)
 	if apierrors.IsForbidden(err) {
-		fmt.Fprintf(j.Out, "cluster(%s): only administrators reach it through the hub, because you may not list the "+
-			"ClusterRoles and ClusterRoleBindings of the hub, which name the others\n", j.Name)
-		return nil, nil
+		fmt.Fprintf(j.Out, "cluster(%s): only administrators and those who were permitted before reach it through the hub, "+
+			"because you may not list the ClusterRoles and ClusterRoleBindings of the hub, which name the others\n", j.Name)
+		if roles.IsFull(has) && impersonator != nil {
+			has = impersonator.Rules
+		}
+		return slices.DeleteFunc(slices.Clone(has), func(r rbacv1.PolicyRule) bool {
+			return !slices.Equal(r.Verbs, []string{"impersonate"}) || len(r.ResourceNames) == 0
+		}), nil
 	}
-	return users.ForCluster(j.Name, nil).Rules(nil), err
+	allowed := users.ForCluster(j.Name, nil)
+	if role, ours := allowed.Role(impersonator, "", access.Identity{}); ours && err == nil {
+		return role.Rules, nil
+	}
+	return allowed.Rules(nil), err
 }
 
 // caBundle returns the authorities that the member's certificate was verified with in this connection. Without them,

@@ -39,6 +39,7 @@ import (
 	"github.com/argosy-io/argosy/internal/agent"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/cli/membercli"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
@@ -215,8 +216,90 @@ func TestJoinWithTheRoleMinimalSaysWhoDoesNotReachTheCluster(t *testing.T) {
 	}})
 	j, out := joining("m1", refusing, fakeMember("id-1"))
 	j.Role = "minimal"
-	if err := j.Run(t.Context()); err != nil || !strings.Contains(out.String(), "only administrators reach it") {
+	if err := j.Run(t.Context()); err != nil || !strings.Contains(out.String(), "only administrators and those who were") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// actAs returns the names that the hub's account may act as.
+func actAs(t *testing.T, member client.Client) (names []string) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{}
+	exists(t, member, role, "", "karmada-controller-manager:karmada-m1")
+	for _, r := range role.Rules {
+		if slices.Contains(r.Verbs, "impersonate") {
+			names = append(names, r.ResourceNames...)
+		}
+	}
+	return names
+}
+
+// Whoever joins a cluster again takes away no access there: neither that of members of groups, nor what this user
+// cannot see on the hub.
+func TestJoiningAgainWithTheRoleMinimalKeepsWhoIsPermitted(t *testing.T) {
+	var refused []client.ObjectList
+	timeout := errors.New("timed out")
+	hubOf := func(subjects ...rbacv1.Subject) client.Client {
+		letIn := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "see"}, Rules: []rbacv1.PolicyRule{{
+			Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}}}}
+		bound := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "see"},
+			RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"}, Subjects: subjects}
+		return interceptor.NewClient(clitest.FakeHub(letIn, bound).(client.WithWatch), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				for i, of := range refused {
+					switch {
+					case fmt.Sprintf("%T", of) != fmt.Sprintf("%T", list):
+					case i == 0:
+						return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterroles"}, "", errors.New("no"))
+					default:
+						return timeout
+					}
+				}
+				return c.List(ctx, list, opts...)
+			}})
+	}
+	alice, devs := rbacv1.Subject{Kind: "User", Name: "alice"}, rbacv1.Subject{Kind: "Group", Name: "devs"}
+	hub, member := hubOf(alice, devs), fakeMember("id-1")
+	join := func(role string, want ...string) {
+		t.Helper()
+		j, out := joining("m1", hub, member)
+		if j.Role = role; j.Run(t.Context()) != nil {
+			t.Fatalf("join with %q: %s", role, out)
+		}
+		if got := actAs(t, member); !slices.Equal(got, want) {
+			t.Errorf("after a join with %q the hub may act as %v, want %v", role, got, want)
+		}
+	}
+	join("full")
+	users, err := proxyUsers(t.Context(), hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Bob has called as a member of devs.
+	role, _ := users.ForCluster("m1", nil).Role(nil, "hub-1", access.Identity{User: "bob", By: []string{"devs"}})
+	if err := member.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	none := &rbacv1.ClusterRoleList{}
+	refused = []client.ObjectList{none}
+	join("minimal", "alice", "bob", "devs")
+	refused = nil
+	join("", "alice", "bob", "devs")
+	refused = []client.ObjectList{none}
+	join("", "alice", "bob", "devs")
+	refused = nil
+	seen := &rbacv1.ClusterRoleBinding{}
+	exists(t, hub, seen, "", "see")
+	seen.Subjects = []rbacv1.Subject{alice}
+	if err := hub.Update(t.Context(), seen); err != nil {
+		t.Fatal(err)
+	}
+	join("minimal", "alice")
+	// Who is not permitted is not known after a failure.
+	refused = []client.ObjectList{&rbacv1.ClusterRoleBindingList{}, none}
+	j, _ := joining("m1", hub, member)
+	if err := j.Run(t.Context()); !errors.Is(err, timeout) || !slices.Equal(actAs(t, member), []string{"alice"}) {
+		t.Errorf("%v, and the hub may act as %v", err, actAs(t, member))
 	}
 }
 

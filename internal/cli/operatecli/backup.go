@@ -155,7 +155,7 @@ With --disarm it also repairs a full store: it compacts old revisions, defragmen
 		for _, alarm := range after.Alarms {
 			fmt.Fprintf(cmd.OutOrStdout(), "Alarm %s is active\n", alarm)
 		}
-		if len(after.Alarms) == 0 && len(before.Alarms) > 0 {
+		if len(after.Alarms) == 0 && (disarm || len(before.Alarms) > 0) {
 			fmt.Fprintln(cmd.OutOrStdout(), "No alarm is active")
 		}
 		return nil

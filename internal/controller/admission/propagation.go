@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
@@ -191,14 +192,21 @@ var withSecrets = map[schema.GroupKind]schema.GroupVersionResource{
 }
 
 // authorizeSent requires the right to read Secrets from users who choose the clusters of Secrets and of objects that
-// contain them, because a member has other readers than the hub. Users who may write such templates may also let
-// dependencies follow, since they could name any Secret.
+// contain them, because a member has other readers than the hub, and from those who decide whether these stay in
+// members after a deletion: an administrator who takes a right back relies on it. Users who may write such templates
+// may also let dependencies follow, since they could name any Secret.
 func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	was, is := old.PropagationSpec(), p.PropagationSpec()
-	if r.fromHub() || r.old != nil && was.PropagateDeps == is.PropagateDeps &&
-		equality.Semantic.DeepEqual(was.ResourceSelectors, is.ResourceSelectors) &&
-		equality.Semantic.DeepEqual(was.Placement, is.Placement) {
+	sent := r.old == nil || was.PropagateDeps != is.PropagateDeps ||
+		!equality.Semantic.DeepEqual(was.ResourceSelectors, is.ResourceSelectors) ||
+		!equality.Semantic.DeepEqual(was.Placement, is.Placement)
+	kept := ptr.Deref(was.PreserveResourcesOnDeletion, false) != ptr.Deref(is.PreserveResourcesOnDeletion, false)
+	if r.fromHub() || !sent && !kept {
 		return nil
+	}
+	effect := "into the clusters of the placement"
+	if !sent {
+		effect = "and preserveResourcesOnDeletion decides whether that stays in clusters"
 	}
 	may := func(verb string, resource schema.GroupVersionResource, namespace, name string) bool {
 		allowed, _ := o.authorized(ctx, r, right{verb: verb, resource: resource, namespace: namespace, name: name})
@@ -222,14 +230,15 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 			if read = resource; !may("list", read, namespace, "") {
 				what = "it selects " + s.Kind + "s"
 			}
-		case is.PropagateDeps && !may("list", secrets, namespace, ""):
+		case sent && is.PropagateDeps && !may("list", secrets, namespace, ""):
 			if mapping, err := o.mapper.RESTMapping(gk); err != nil || !may("create", mapping.Resource, namespace, "") {
 				what = fmt.Sprintf("with propagateDeps, the Secrets that a %s refers to are propagated with it", s.Kind)
 			}
 		}
 		if what != "" {
 			return admission.NewForbidden(r,
-				fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need permission to read %s %s", i, what, read.Resource, placeOf(namespace)))
+				fmt.Errorf("spec.resourceSelectors[%d]: %s %s, for which you need permission to read %s %s", i, what, effect,
+					read.Resource, placeOf(namespace)))
 		}
 	}
 	return nil

@@ -135,7 +135,14 @@ func TestSendingSecretsNeedsRightToReadThem(t *testing.T) {
 		} {
 			p := policy("ClusterPropagationPolicy", "", "resourceSelectors: ["+c.selector+"]"+to("eu"))
 			h.refuses("developer", p, nil, c.why)
-			if _, _, err := h.write("admin", p, nil); err != nil {
+			stored, _, err := h.write("admin", p, nil)
+			if err != nil {
+				t.Fatalf("who may read all: %v", err)
+			}
+			kept := stored.DeepCopy()
+			_ = unstructured.SetNestedField(kept.Object, true, "spec", "preserveResourcesOnDeletion")
+			h.refuses("developer", kept, stored, "preserveResourcesOnDeletion decides whether that stays in clusters")
+			if _, _, err := h.write("admin", kept, stored); err != nil {
 				t.Errorf("who may read all: %v", err)
 			}
 		}
@@ -167,6 +174,8 @@ func TestSendingSecretsNeedsRightToReadThem(t *testing.T) {
 		if _, _, err := h.write("developer", paused, stored); err != nil {
 			t.Errorf("a pause sends nothing: %v", err)
 		}
+		h.refuses("developer", again("preserveResourcesOnDeletion: true, resourceSelectors: ["+one+"]"+to("eu")), stored,
+			"it selects Secret tls and preserveResourcesOnDeletion decides whether that stays in clusters, for which you need")
 		h.refuses("developer", again("resourceSelectors: ["+one+"]"+to("us")), stored, "it selects Secret tls")
 		h.refuses("developer", again("resourceSelectors: ["+all+"]"+to("eu")), stored, "it selects Secrets")
 	})

@@ -108,7 +108,7 @@ func (c *collector) grant(ctx context.Context, m *member.Member, ref *clusterv1a
 	}
 	hub := string(c.Members.Hub())
 	kept, err := acting.Keep(ctx, m.Client(), hub, allowed, access.Identity{})
-	if err != nil && !errors.Is(err, acting.ErrTheirs) {
+	if err != nil && !errors.Is(err, acting.ErrTheirs) && !apierrors.IsForbidden(err) {
 		return false, err
 	}
 	bound, failed := acting.Bind(ctx, m.Client(), hub, of.Namespace, of.Account, func() error {

@@ -55,7 +55,7 @@ func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.sent), builder.WithPredicates(worked)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.allServices), builder.WithPredicates(moved)).
 		Watches(&remedyv1alpha1.Remedy{}, handler.EnqueueRequestsFromMapFunc(r.allServices),
-			builder.WithPredicates(retitled)).
+			builder.WithPredicates(filter.AfterStart, filter.Respecified)).
 		WatchesRawSource(x.endpoints(networkingv1alpha1.MultiClusterServiceKind)).
 		WatchesRawSource(source.Func(func(_ context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -83,19 +83,27 @@ func managed(_ context.Context, b client.Object) []reconcile.Request {
 
 // sent maps a Work to the MultiClusterService of the Service in it.
 func (r *crossCluster) sent(ctx context.Context, w client.Object) []reconcile.Request {
-	binding, ok := scope.BindingOf(w)
-	if !ok || !strings.HasSuffix(binding.Name, names.Binding(serviceKind.Kind, "")) {
+	key, ok := serviceIn(w)
+	if !ok {
 		return nil
 	}
-	manifest, err := execute.Manifest(w.(*workv1alpha1.Work))
-	if err != nil || manifest.GroupVersionKind().GroupKind() != serviceKind {
-		return nil
-	}
-	key := client.ObjectKeyFromObject(manifest)
 	if err := r.client.Get(ctx, key, &networkingv1alpha1.MultiClusterService{}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// serviceIn returns the Service in a Work that a binding sends.
+func serviceIn(w client.Object) (key types.NamespacedName, ok bool) {
+	binding, ok := scope.BindingOf(w)
+	if !ok || !strings.HasSuffix(binding.Name, names.Binding(serviceKind.Kind, "")) {
+		return key, false
+	}
+	manifest, err := execute.Manifest(w.(*workv1alpha1.Work))
+	if err != nil || manifest.GroupVersionKind().GroupKind() != serviceKind {
+		return key, false
+	}
+	return client.ObjectKeyFromObject(manifest), true
 }
 
 // allServices maps a cluster or a Remedy to the MultiClusterServices that its change may affect.
@@ -148,12 +156,16 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	if err != nil {
 		return next, err
 	}
+	traffic, err := r.control(ctx, all)
+	if err != nil {
+		return next, err
+	}
 	var fleet []string
 	for _, c := range all {
 		fleet = append(fleet, c.Name)
 	}
 	e, clusters := service.CrossCluster(read, fleet), service.ClustersOf(read, fleet)
-	e.Controlled = controlled(all)
+	e.Controlled = traffic.controlled
 	missing := ""
 	if len(clusters.Missing) > 0 {
 		missing = "no cluster is named " + strings.Join(clusters.Missing, ", ") + "; it is used once it joins"
@@ -199,20 +211,12 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	}
 	r.warn(me, read, service.EventDispatchEndpointSliceFailed, refusal)
 	r.warn(me, read, service.EventProviderLost, service.WithdrawnMessage(x.Decision))
-	kept, err := r.kept(ctx, x.Traffic, all, read.Status.Conditions)
-	if err != nil {
-		return next, err
-	}
 	want := read.DeepCopy()
-	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()),
-		append(kept, applied, dispatched)...)
-	if len(kept) == 0 {
-		meta.RemoveStatusCondition(&want.Status.Conditions, networkingv1alpha1.TrafficKept)
-	}
+	want.Status.Conditions = r.conditions(read.Status.Conditions, read.Generation, traffic, x.Traffic, applied, dispatched)
 	wrote, err := commit.Status(ctx, r.client, read, want)
 	if wrote && err == nil {
 		r.emitTurned(read, want)
-		r.warnKept(want, read.Status.Conditions, kept)
+		r.warnKept(want, read.Status.Conditions, want.Status.Conditions)
 	}
 	return x.next, errors.Join(sending, x.failed, client.IgnoreNotFound(err))
 }

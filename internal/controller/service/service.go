@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -482,12 +483,30 @@ func (f *follows) set(of types.NamespacedName, who string, clusters []string) (e
 	return ended
 }
 
-// servicesIn returns the Services that owners of a kind watch in a cluster.
+// ingresses returns the MultiClusterIngresses that watch one of the Services in a cluster, or any Service if none is
+// given.
+func (f *follows) ingresses(cluster string, services ...types.NamespacedName) (all []types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(services) == 0 {
+		services = slices.Collect(maps.Keys(f.by))
+	}
+	for _, of := range services {
+		for who, clusters := range f.by[of] {
+			if name, is := strings.CutPrefix(who, service.IngressPrefix); is && clusters[cluster] {
+				all = append(all, types.NamespacedName{Namespace: of.Namespace, Name: name})
+			}
+		}
+	}
+	return all
+}
+
+// servicesIn returns the Services that owners of a kind watch in a cluster, or in any if it is empty.
 func (f *follows) servicesIn(cluster, who string) (of []types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, by := range f.by {
-		if by[who][cluster] {
+		if by[who][cluster] || cluster == "" && by[who] != nil {
 			of = append(of, name)
 		}
 	}

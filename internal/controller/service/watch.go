@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
-	"github.com/argosy-io/argosy/internal/core/cluster/remedy"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/filter"
 )
@@ -46,17 +46,33 @@ var worked = filter.Changes(func(was, is *workv1alpha1.Work) bool {
 		!sameCondition(was.Status.Conditions, is.Status.Conditions, workv1alpha1.WorkApplied)
 })
 
+// diverted selects MultiClusterIngresses that were created or deleted, or whose spec or reported traffic changed. An
+// ingress controller writes the same status, and may write back what it read before.
+var diverted = filter.Changes(func(was, is *networkingv1alpha1.MultiClusterIngress) bool {
+	return was.UID != is.UID || was.Generation != is.Generation ||
+		!slices.Equal(was.Status.TrafficBlockClusters, is.Status.TrafficBlockClusters) ||
+		!sameCondition(was.Status.Conditions, is.Status.Conditions, networkingv1alpha1.TrafficKept)
+})
+
 // isLost reports whether traffic leaves a cluster.
 func isLost(c *clusterv1alpha1.Cluster) bool {
 	_, lost := membership.LostSince(c)
 	return lost
 }
 
-// moved selects clusters that join or leave, are lost or found, or whose readiness, served kinds or action
-// TrafficControl change. At startup everything is reconciled anyway.
+// statuses returns the status of each condition: Remedies may match any of them.
+func statuses(all []metav1.Condition) map[string]metav1.ConditionStatus {
+	out := make(map[string]metav1.ConditionStatus, len(all))
+	for _, c := range all {
+		out[c.Type] = c.Status
+	}
+	return out
+}
+
+// moved selects clusters that join or leave, are lost or found, or whose readiness, conditions or served kinds change.
+// At startup everything is reconciled anyway.
 var moved = predicate.And[client.Object](filter.AfterStart, filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 	return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-		membership.IsReady(was) != membership.IsReady(is) ||
-		isLost(was) != isLost(is) || remedy.IsControlled(was) != remedy.IsControlled(is) ||
+		isLost(was) != isLost(is) || !maps.Equal(statuses(was.Status.Conditions), statuses(is.Status.Conditions)) ||
 		len(was.Status.APIEnablements) != len(is.Status.APIEnablements)
 }))

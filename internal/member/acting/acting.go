@@ -189,11 +189,31 @@ var (
 )
 
 // Keep updates the role of a member for the allowed users, and for id, which may be empty. hub is the identity of the
-// hub; client must check the ownership of the member. wrote reports whether it wrote.
+// hub; client must check the ownership of the member. wrote reports whether it wrote. If the member refuses rights that
+// the hub lacks, Keep ends those that are to end, and returns the refusal.
 func Keep(ctx context.Context, client dynamic.Interface, hub string, a access.Allowed,
 	id access.Identity) (wrote bool, err error) {
-	return put(ctx, client.Resource(roles), "ClusterRole", nil,
-		func(existing *rbacv1.ClusterRole) (*rbacv1.ClusterRole, bool) { return a.Role(existing, hub, id) })
+	var refused error
+	for step := range access.Narrowings {
+		wrote, err = put(ctx, client.Resource(roles), "ClusterRole", nil,
+			func(existing *rbacv1.ClusterRole) (*rbacv1.ClusterRole, bool) {
+				want, ours := a.Role(existing, hub, id)
+				if !ours {
+					return want, false
+				}
+				return access.Narrowed(existing, want, step), true
+			})
+		if !apierrors.IsForbidden(err) {
+			break
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	if err == nil {
+		err = refused
+	}
+	return wrote, err
 }
 
 // Bind binds the role to the service account of the hub. Before the write, it calls verify, because only the token

@@ -1,9 +1,12 @@
 package acting_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +17,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -232,6 +236,67 @@ func TestLeavingHubRemovesOnlyItsOwnRight(t *testing.T) {
 			role, binding := m.Object(roles, "", access.Impersonator) != nil, m.Object(bindings, "", access.Impersonator) != nil
 			if role != (c.want == "role" || c.want == "both") || binding != (c.want == "both") {
 				t.Errorf("role %t, binding %t; want %q", role, binding, c.want)
+			}
+		})
+	}
+}
+
+// refusing makes the member refuse roles with names that the hub may not act as, as Kubernetes does.
+func refusing(m *membertest.Server, names ...string) {
+	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut && r.Method != http.MethodPost {
+			return false
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		role := &rbacv1.ClusterRole{}
+		_ = json.Unmarshal(body, role)
+		for _, rule := range role.Rules {
+			for _, name := range rule.ResourceNames {
+				if slices.Contains(names, name) {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusForbidden)
+					status := apierrors.NewForbidden(rbacv1.Resource("clusterroles"), role.Name,
+						fmt.Errorf("it lacks %s", name)).Status()
+					status.Kind, status.APIVersion = "Status", "v1"
+					_ = json.NewEncoder(w).Encode(status)
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+// A hub with the role minimal takes rights back, whatever else it may not give.
+func TestRightsEndThoughTheHubLacksOthers(t *testing.T) {
+	for story, c := range map[string]struct {
+		had, want, lacks []string
+		system, left     string
+	}{
+		"a new user":      {had: []string{"ann", "bob"}, want: []string{"bob", "eve"}, lacks: []string{"eve"}, left: "bob"},
+		"only a new user": {had: []string{"ann"}, want: []string{"ann", "eve"}, lacks: []string{"eve"}, left: "ann"},
+		"a name of Kubernetes": {had: []string{"ann", "bob", "system:x"}, want: []string{"bob", "system:x"},
+			lacks: []string{"system:x"}, system: "system:x", left: "bob"},
+		"one who was there": {had: []string{"ann", "bob"}, want: []string{"bob"}, lacks: []string{"bob"}, left: ""},
+		"one who stays, ended none": {had: []string{"bob"}, want: []string{"bob", "eve"}, lacks: []string{"bob", "eve"},
+			left: "bob"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			m := membertest.New(t, roles)
+			allowed := func(users []string) access.Allowed {
+				return access.Derive([]rbacv1.ClusterRole{*lets("see")}, []rbacv1.ClusterRoleBinding{*bound("see", "see",
+					users...)}).ForCluster("eu", map[string]string{"argosy.io/impersonate-system-names": c.system})
+			}
+			if _, err := acting.Keep(t.Context(), clientOf(t, m, "a"), "a", allowed(c.had), access.Identity{}); err != nil {
+				t.Fatal(err)
+			}
+			refusing(m, c.lacks...)
+			for range 2 {
+				_, err := acting.Keep(t.Context(), clientOf(t, m, "a"), "a", allowed(c.want), access.Identity{})
+				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "it lacks "+c.lacks[0]) || users(m) != c.left {
+					t.Errorf("%v; the role is of %q, want %q", err, users(m), c.left)
+				}
 			}
 		})
 	}

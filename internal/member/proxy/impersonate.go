@@ -105,7 +105,7 @@ func (p *Proxy) allowImpersonation(ctx context.Context, w *way, allowed access.A
 	if err == nil {
 		wrote, err = acting.Keep(ctx, w.hub, hub, allowed, id)
 	}
-	if wrote {
+	if wrote && err == nil {
 		w.awaitRight(ctx, id, token)
 	}
 	w.mu.Lock()

@@ -319,3 +319,22 @@ func TestNamesOfKubernetesOwnAreLetInOneByOne(t *testing.T) {
 		}
 	}
 }
+
+// A member of a group who is refused is not remembered, and one who stays is.
+func TestNarrowedRoleRemembersWhoIsInIt(t *testing.T) {
+	allowed := Derive([]rbacv1.ClusterRole{role("see")}, []rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{
+		Kind: "ClusterRole", Name: "see"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "devs"}}}}).ForCluster("eu", nil)
+	had, _ := allowed.Role(nil, "a", Identity{User: "bob", By: []string{"devs"}})
+	want, _ := allowed.Role(had, "a", Identity{User: "eve", By: []string{"devs"}})
+	for step, users := range [Narrowings][]string{{"bob", "eve"}, {"bob"}, {"bob"}, {"bob"}} {
+		got := Narrowed(had, want, step)
+		if !slices.Equal(got.Rules[0].ResourceNames, users) || !written(got) ||
+			strings.Contains(got.Annotations["argosy.io/members-of-groups"], "eve") != (step == 0) ||
+			!strings.Contains(got.Annotations["argosy.io/members-of-groups"], "bob") {
+			t.Errorf("step %d gives %v and %v", step, got.Rules, got.Annotations)
+		}
+	}
+	if got := Narrowed(nil, want, 1); got != want {
+		t.Errorf("of no role it makes %v", got)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +44,57 @@ func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (wa
 		want.Annotations[wellknown.MembersOfGroupsAnnotation] = text.JSON(known)
 	}
 	return want, true
+}
+
+// Narrowings is the number of steps of Narrowed.
+const Narrowings = 4
+
+// Narrowed returns what to write after Kubernetes refused want, because the writer lacks one of its rights: it refuses
+// all for one, so that no right would end. Step 0 returns want, 1 what existing has, too, and 2 that without names of
+// Kubernetes, which the role minimal of a member never permits. The last one takes all rights if want ends any: those
+// that the writer lacks are not known.
+func Narrowed(existing, want *rbacv1.ClusterRole, step int) *rbacv1.ClusterRole {
+	if existing == nil || step == 0 {
+		return want
+	}
+	var kept []rbacv1.PolicyRule
+	for _, r := range want.Rules {
+		resource := r.Resources[0]
+		r.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), func(name string) bool {
+			return !lets(existing.Rules, resource, name) ||
+				step == 2 && (resource == "serviceaccounts" || strings.HasPrefix(name, systemPrefix))
+		})
+		if len(r.ResourceNames) > 0 {
+			kept = append(kept, r)
+		}
+	}
+	if step == Narrowings-1 && reflect.DeepEqual(kept, existing.Rules) {
+		return existing
+	} else if step == Narrowings-1 {
+		kept = nil
+	}
+	var known []GroupUser
+	_ = json.Unmarshal([]byte(want.Annotations[wellknown.MembersOfGroupsAnnotation]), &known) // Role has written it
+	known = slices.DeleteFunc(known, func(u GroupUser) bool {
+		_, account, is := ServiceAccount(u.User)
+		return !lets(kept, "users", u.User) && !(is && lets(kept, "serviceaccounts", account))
+	})
+	want = want.DeepCopy()
+	want.Rules = kept
+	mark(&want.ObjectMeta, "", ruled(want))
+	delete(want.Annotations, wellknown.MembersOfGroupsAnnotation)
+	if len(known) > 0 {
+		want.Annotations[wellknown.MembersOfGroupsAnnotation] = text.JSON(known)
+	}
+	return want
+}
+
+// lets reports whether rules permit to impersonate a name.
+func lets(rules []rbacv1.PolicyRule, resource, name string) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Resources, resource) && (len(r.ResourceNames) == 0 ||
+			slices.Contains(r.ResourceNames, name))
+	})
 }
 
 // written reports whether a hub wrote the role as it is, by its digest. Earlier versions wrote roles without a digest,

@@ -39,11 +39,6 @@ func Giving(action remedyv1alpha1.RemedyAction, clusters []*clusterv1alpha1.Clus
 	return names
 }
 
-// IsControlled reports whether a cluster has the action TrafficControl.
-func IsControlled(c *clusterv1alpha1.Cluster) bool {
-	return slices.Contains(c.Status.RemedyActions, string(remedyv1alpha1.TrafficControl))
-}
-
 // applies reports whether a Remedy applies to a cluster now.
 func applies(r *remedyv1alpha1.Remedy, c *clusterv1alpha1.Cluster) bool {
 	switch a := r.Spec.ClusterAffinity; {

@@ -23,8 +23,9 @@ type Candidate struct {
 	Cluster string
 	// Controlled is true if the cluster has the action TrafficControl.
 	Controlled bool
-	// Live is true if the cluster is Ready and not lost.
-	Live bool
+	// Live is true if the cluster is Ready and not lost. A cluster that is neither Live nor Lost is one about which
+	// failover has not decided yet.
+	Live, Lost bool
 	// Known is true if it is known whether the Service has endpoints there. Endpoints is true if some are ready, as last
 	// known.
 	Known, Endpoints bool
@@ -37,33 +38,37 @@ type Traffic struct {
 	Blocked []string
 	// Kept stay in traffic: no other cluster could serve.
 	Kept []string
-	// Held stay as they are, in traffic or out of it: it is not known yet whether another cluster could serve.
+	// Held stay as they are, in traffic or out of it: it is not decided yet whether they are lost, or not known whether
+	// another cluster could serve.
 	Held []string
+	// Unknown is true if some are Held because it is not known whether another cluster could serve.
+	Unknown bool
 }
 
 // Decide returns the traffic of one Service. Clusters with the action TrafficControl are out of traffic if a live
 // cluster without the action has ready endpoints. Otherwise all of them stay, because no traffic is worse than traffic
-// to a bad cluster. The endpoints of a live cluster that are not known yet decide nothing.
+// to a bad cluster. The endpoints of a live cluster that are not known yet decide nothing. A cluster that is not ready
+// leaves the traffic only once it is lost: many that are not ready at once are more likely a fault of the hub.
 func Decide(candidates []Candidate) Traffic {
 	var t Traffic
 	replaced, unknown := false, false
 	for _, c := range candidates {
 		if c.Live && !c.Controlled {
-			replaced = replaced || c.Endpoints
+			replaced = replaced || c.Known && c.Endpoints
 			unknown = unknown || !c.Known
 		}
 	}
 	for _, c := range candidates {
 		switch {
 		case !c.Controlled:
-		case replaced:
+		case replaced && (c.Live || c.Lost):
 			t.Blocked = append(t.Blocked, c.Cluster)
-		case unknown:
+		case replaced:
 			t.Held = append(t.Held, c.Cluster)
+		case unknown, !c.Endpoints && !c.Known:
+			t.Held, t.Unknown = append(t.Held, c.Cluster), true
 		case c.Endpoints:
 			t.Kept = append(t.Kept, c.Cluster)
-		case !c.Known:
-			t.Held = append(t.Held, c.Cluster)
 		}
 	}
 	return t.sorted()
@@ -78,6 +83,7 @@ func Together(all []Traffic) Traffic {
 	}
 	for _, one := range all {
 		t.Held = append(t.Held, without(one.Held, t.Kept)...)
+		t.Unknown = t.Unknown || one.Unknown
 	}
 	for _, one := range all {
 		t.Blocked = append(t.Blocked, without(without(one.Blocked, t.Kept), t.Held)...)
@@ -110,11 +116,11 @@ func (t Traffic) sorted() Traffic {
 }
 
 // KeptCondition returns the condition that clusters stay in traffic; nil for none. was is the present condition, which
-// does not change while some clusters are not decided. remedies are the names of the Remedies that give the kept
-// clusters the action.
+// does not change while it is unknown whether others could serve. remedies are the names of the Remedies
+// that give the kept clusters the action.
 func KeptCondition(t Traffic, remedies []string, was *metav1.Condition) *metav1.Condition {
 	switch {
-	case len(t.Held) > 0 && (was != nil || len(t.Kept) == 0):
+	case t.Unknown && (was != nil || len(t.Kept) == 0):
 		return was
 	case len(t.Kept) == 0:
 		return nil

@@ -12,13 +12,14 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 )
 
-// candidates parses clusters such as "m1:controlled,live,endpoints". A cluster is known unless it says unknown.
+// candidates parses clusters such as "m1:controlled,live,endpoints". A cluster is known unless it says unknown, and
+// lost unless it says live or undecided.
 func candidates(text string) (all []Candidate) {
 	for _, one := range strings.Fields(text) {
 		name, facts, _ := strings.Cut(one, ":")
 		has := func(fact string) bool { return slices.Contains(strings.Split(facts, ","), fact) }
-		all = append(all, Candidate{Cluster: name, Controlled: has("controlled"), Live: has("live"), Known: !has("unknown"),
-			Endpoints: has("endpoints")})
+		all = append(all, Candidate{Cluster: name, Controlled: has("controlled"), Live: has("live"),
+			Lost: !has("live") && !has("undecided"), Known: !has("unknown"), Endpoints: has("endpoints")})
 	}
 	return all
 }
@@ -41,10 +42,17 @@ func TestTrafficLeavesControlledClustersIfAnotherServes(t *testing.T) {
 		{"the other is lost and unknown", "m1:controlled,live,endpoints m2:unknown", Traffic{Kept: []string{"m1"}}},
 		{"a lost cluster is kept, too", "m1:controlled,endpoints m2:endpoints", Traffic{Kept: []string{"m1"}}},
 		{"nothing to keep", "m1:controlled,live m2:live", Traffic{}},
-		{"the other is not known yet", "m1:controlled,live,endpoints m2:live,unknown", Traffic{Held: []string{"m1"}}},
+		{"the other is not known yet", "m1:controlled,live,endpoints m2:live,unknown",
+			Traffic{Held: []string{"m1"}, Unknown: true}},
+		{"the other has last known endpoints", "m1:controlled,live,endpoints m2:live,unknown,endpoints",
+			Traffic{Held: []string{"m1"}, Unknown: true}},
+		{"not decided whether it is lost", "m1:controlled,undecided,endpoints m2:live,endpoints m3:controlled,live,endpoints",
+			Traffic{Blocked: []string{"m3"}, Held: []string{"m1"}}},
+		{"not decided whether it is lost, and none serves", "m1:controlled,undecided,endpoints m2:live",
+			Traffic{Kept: []string{"m1"}}},
 		{"one serves, one is not known yet", "m1:controlled,live,endpoints m2:live,unknown m3:live,endpoints",
 			Traffic{Blocked: []string{"m1"}}},
-		{"it is not known itself", "m1:controlled,live,unknown m2:live", Traffic{Held: []string{"m1"}}},
+		{"it is not known itself", "m1:controlled,live,unknown m2:live", Traffic{Held: []string{"m1"}, Unknown: true}},
 	} {
 		if diff := cmp.Diff(tc.want, Decide(candidates(tc.clusters))); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", tc.name, diff)
@@ -58,7 +66,7 @@ func TestRemediesNeverCutAllTraffic(t *testing.T) {
 	for range 10000 {
 		var all []Candidate
 		for _, name := range []string{"m1", "m2", "m3", "m4"}[:1+rand.IntN(4)] {
-			all = append(all, Candidate{name, fact(), fact(), fact(), fact()})
+			all = append(all, Candidate{name, fact(), fact(), fact(), fact(), fact()})
 		}
 		traffic := Decide(all)
 		for _, c := range all {
@@ -68,7 +76,7 @@ func TestRemediesNeverCutAllTraffic(t *testing.T) {
 			}
 		}
 		if len(traffic.Blocked) > 0 && !slices.ContainsFunc(all, func(c Candidate) bool {
-			return c.Live && c.Endpoints && !slices.Contains(traffic.Blocked, c.Cluster)
+			return c.Live && c.Known && c.Endpoints && !slices.Contains(traffic.Blocked, c.Cluster)
 		}) {
 			t.Fatalf("%+v: no cluster is left that serves: %+v", all, traffic)
 		}
@@ -76,9 +84,9 @@ func TestRemediesNeverCutAllTraffic(t *testing.T) {
 }
 
 func TestClusterIsOutOnlyIfItIsOutForEachService(t *testing.T) {
-	got := Together([]Traffic{{Blocked: []string{"m1", "m2", "m3"}}, {Kept: []string{"m1"}}, {Held: []string{"m1", "m2"}},
-		{Blocked: []string{"m3"}}})
-	want := Traffic{Blocked: []string{"m3"}, Kept: []string{"m1"}, Held: []string{"m2"}}
+	got := Together([]Traffic{{Blocked: []string{"m1", "m2", "m3"}}, {Kept: []string{"m1"}},
+		{Held: []string{"m1", "m2"}, Unknown: true}, {Blocked: []string{"m3"}}})
+	want := Traffic{Blocked: []string{"m3"}, Kept: []string{"m1"}, Held: []string{"m2"}, Unknown: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -105,11 +113,12 @@ func TestKeptTrafficNamesClustersAndRemedies(t *testing.T) {
 			"traffic to m1, m2 continues against Remedy a, b: "},
 		{"a Remedy that has just been deleted", Traffic{Kept: []string{"m1"}}, nil, nil,
 			"traffic to m1 continues against a Remedy: no other cluster is ready and has ready endpoints; provide "},
-		{"not decided", Traffic{Held: []string{"m1"}}, nil, was, "as before"},
-		{"decided for some", Traffic{Kept: []string{"m1"}, Held: []string{"m2"}}, nil, was, "as before"},
-		{"decided for some, none before", Traffic{Kept: []string{"m1"}, Held: []string{"m2"}}, nil, nil,
+		{"unknown", Traffic{Held: []string{"m1"}, Unknown: true}, nil, was, "as before"},
+		{"known for some", Traffic{Kept: []string{"m1"}, Held: []string{"m2"}, Unknown: true}, nil, was, "as before"},
+		{"known for some, none before", Traffic{Kept: []string{"m1"}, Held: []string{"m2"}, Unknown: true}, nil, nil,
 			"traffic to m1 continues"},
-		{"not decided, none before", Traffic{Held: []string{"m1"}}, nil, nil, ""},
+		{"unknown, none before", Traffic{Held: []string{"m1"}, Unknown: true}, nil, nil, ""},
+		{"one is not ready, and another cluster serves", Traffic{Held: []string{"m1"}}, nil, was, ""},
 	} {
 		got := ""
 		if c := KeptCondition(tc.t, tc.remedies, tc.was); c != nil {

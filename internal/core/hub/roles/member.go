@@ -3,6 +3,7 @@ package roles
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -119,19 +120,31 @@ func IsFull(rules []rbacv1.PolicyRule) bool {
 const hubRefusal = "the hub may not "
 
 // HubLacks returns which right the hub lacks in a cluster by what the cluster said, and how to grant it; empty if it
-// lacks none by that.
+// lacks none by that. A webhook may relay the denial of another user, so the sentence must name an account that
+// `argosy join` or `argosy register` gives to the hub.
 func HubLacks(cluster, said string) string {
+	own := regexp.MustCompile(`(?i)user "system:serviceaccount:[^":]+:(?:karmada-agent-sa|karmada-` +
+		regexp.QuoteMeta(cluster) + `)" (?:cannot |\(groups=.*\) is attempting to grant RBAC permissions not currently held)`)
+	at := own.FindStringIndex(said)
+	if at == nil {
+		return ""
+	}
+	said = said[at[0]:]
 	join := fmt.Sprintf("`argosy join %s --role full --cluster-kubeconfig FILE` permits it", cluster)
-	if d := denial.FindStringSubmatch(said); d != nil && d[2] == "" {
+	if d := denial.FindStringSubmatch(said); strings.Contains(said[:at[1]-at[0]], "cannot ") {
+		if d == nil || d[2] != "" {
+			return ""
+		}
+		rule := verbs(manages)
 		m := Missing{Verb: d[1], Resource: d[3], Group: d[4], Namespace: d[5], Cluster: cluster}
+		if !slices.Contains(rule, m.Verb) {
+			rule = []string{m.Verb}
+		}
 		return fmt.Sprintf("%s%s %s%s: %s, or a ClusterRole of its account there with the rule "+
-			"{apiGroups: [%q], resources: [%q], verbs: [%q]}", hubRefusal, m.Verb, m.object(), m.place(), join, m.Group,
-			m.Resource, m.Verb)
+			"{apiGroups: [%q], resources: [%q], verbs: [%s]}", hubRefusal, m.Verb, m.object(), m.place(), join, m.Group,
+			m.Resource, strings.Join(rule, ", "))
 	}
-	if strings.Contains(said, "is attempting to grant RBAC permissions not currently held") {
-		return hubRefusal + "grant rights in cluster " + cluster + " that it lacks there: " + join
-	}
-	return ""
+	return hubRefusal + "grant rights in cluster " + cluster + " that it lacks there: " + join
 }
 
 // Explained returns an error of a cluster with the right that the hub lacks there, if that is the cause.

@@ -136,18 +136,29 @@ func TestTheRoleMinimalOpensNoBackDoor(t *testing.T) {
 
 func TestHubNamesTheRightThatItLacksInAMember(t *testing.T) {
 	const account = `User "system:serviceaccount:karmada-cluster:karmada-eu"`
+	const verbs = "verbs: [create, delete, get, list, patch, update, watch]"
 	const join = "`argosy join eu --role full --cluster-kubeconfig FILE` permits it"
 	for said, want := range map[string]string{
 		`trains.example.com is forbidden: ` + account +
 			` cannot create resource "trains" in API group "example.com" in the namespace "shop"`: "the hub may not create " +
 			"trains.example.com in namespace shop of cluster eu: " + join + ", or a ClusterRole of its account there with the " +
-			`rule {apiGroups: ["example.com"], resources: ["trains"], verbs: ["create"]}`,
+			`rule {apiGroups: ["example.com"], resources: ["trains"], ` + verbs + `}`,
 		`nodes is forbidden: ` + account + ` cannot list resource "nodes" in API group "" at the cluster scope`: "the hub " +
 			`may not list nodes of cluster eu: ` + join + `, or a ClusterRole of its account there with the rule ` +
-			`{apiGroups: [""], resources: ["nodes"], verbs: ["list"]}`,
-		`clusterrolebindings.rbac.authorization.k8s.io "a" is forbidden: user "x" (groups=["y"]) is attempting to grant ` +
+			`{apiGroups: [""], resources: ["nodes"], ` + verbs + `}`,
+		`clusterrolebindings.rbac.authorization.k8s.io "a" is forbidden: user "system:serviceaccount:karmada-cluster:karmada-eu" (groups=["y"]) is attempting to grant ` +
 			`RBAC permissions not currently held: {APIGroups:["*"]}`: "the hub may not grant rights in cluster eu that it " +
 			"lacks there: " + join,
+		`User "system:serviceaccount:karmada-system:karmada-agent-sa" cannot impersonate resource "users" in API group "" ` +
+			"at the cluster scope": "the hub may not impersonate users of cluster eu: " + join + ", or a ClusterRole of its " +
+			`account there with the rule {apiGroups: [""], resources: ["users"], verbs: [impersonate]}`,
+		// What others lack, which a webhook relays, is not for the hub to get.
+		`admission webhook "w" denied the request: User "olga" cannot list resource "nodes" in API group "" at the cluster ` +
+			"scope": "",
+		`admission webhook "w" denied the request: User "system:serviceaccount:karmada-cluster:karmada-us" cannot list ` +
+			`resource "nodes" in API group "" at the cluster scope`: "",
+		`admission webhook "w" denied the request: user "olga" (groups=["y"]) is attempting to grant RBAC permissions not ` +
+			"currently held": "",
 		`admission webhook "w" denied the request: no`: "",
 		account + ` cannot get path "/metrics"`:        "",
 	} {

@@ -56,13 +56,33 @@ func New(group, role, namespace, selector string, clusters []string) (Grant, err
 	case selector != "" && len(clusters) > 0:
 		return g, errors.New("--clusters selects clusters by label, and --cluster names them: use one of the two")
 	case selector != "":
-		parsed, err := metav1.ParseToLabelSelector(selector)
+		parsed, err := parse(selector)
 		if err != nil {
 			return g, fmt.Errorf("--clusters %q is not a selector such as env=prod: %w", selector, err)
 		}
 		g.Selector = metav1.FormatLabelSelector(parsed)
 	}
 	return g, checkGroup(group)
+}
+
+// parse returns a selector, in the same form for "a in (b)" as for "a=b". One that selects all clusters is an error.
+func parse(selector string) (*metav1.LabelSelector, error) {
+	s, err := metav1.ParseToLabelSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	s.MatchExpressions = slices.DeleteFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+		_, known := s.MatchLabels[r.Key]
+		one := r.Operator == metav1.LabelSelectorOpIn && len(r.Values) == 1 && !known
+		if one {
+			metav1.AddLabelToSelector(s, r.Key, r.Values[0])
+		}
+		return one
+	})
+	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return nil, errors.New("it names no label")
+	}
+	return s, nil
 }
 
 // checkGroup returns why no role is granted to a group; nil if one may be.
@@ -94,11 +114,15 @@ func (g Grant) Scope() string {
 	return "namespace " + g.Namespace
 }
 
-// affinity selects the clusters.
+// affinity selects the clusters: none for a grant that New would refuse.
 func (g Grant) affinity() *policyv1alpha1.ClusterAffinity {
 	a := &policyv1alpha1.ClusterAffinity{ClusterNames: g.Clusters}
+	var err error
 	if g.Selector != "" {
-		a.LabelSelector, _ = metav1.ParseToLabelSelector(g.Selector) // New has parsed it
+		a.LabelSelector, err = parse(g.Selector)
+	}
+	if err != nil || g.Everywhere() {
+		a.ClusterNames = []string{""} // no names would be all clusters
 	}
 	return a
 }
@@ -124,11 +148,13 @@ func (g Grant) Template() *releasev1alpha1.EnclosedManifest {
 // Read returns the grant of a template; ok is false if someone has changed it, so that it grants something else.
 func Read(t *releasev1alpha1.EnclosedManifest) (g Grant, ok bool) {
 	err := json.Unmarshal([]byte(t.Annotations[wellknown.AccessLabel]), &g)
+	_, bad := New(g.Group, g.Role, g.Namespace, g.Selector, g.Clusters)
 	var is, want rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
-	err = errors.Join(err, json.Unmarshal(t.Spec.Manifest.Raw, &is),
+	err = errors.Join(err, bad, json.Unmarshal(t.Spec.Manifest.Raw, &is),
 		json.Unmarshal(g.Template().Spec.Manifest.Raw, &want))
-	return g, err == nil && t.Name == want.Name && is.Name == want.Name && is.Namespace == want.Namespace &&
-		is.Kind == want.Kind && is.RoleRef == want.RoleRef && slices.Equal(is.Subjects, want.Subjects)
+	return g, err == nil && !g.Everywhere() && t.Name == want.Name && is.Name == want.Name &&
+		is.Namespace == want.Namespace && is.Kind == want.Kind && is.RoleRef == want.RoleRef &&
+		slices.Equal(is.Subjects, want.Subjects)
 }
 
 func (g Grant) meta() metav1.ObjectMeta {
@@ -171,9 +197,10 @@ type State struct {
 }
 
 // States returns the grant in each cluster that it selects or that has it. b is the binding of its template, nil if
-// there is none; for lets and noRole see Lacks.
-func (g Grant) States(clusters []clusterv1alpha1.Cluster, b workv1alpha2.Binding, lets access.Grants,
-	noRole map[string]bool) (all []State) {
+// there is none; proxied are the clusters that its role on the hub names, by Proxy; for lets and roles see Lacks.
+func (g Grant) States(clusters []clusterv1alpha1.Cluster, b workv1alpha2.Binding, proxied []string, lets access.Grants,
+	roles map[string]string) (all []State) {
+	proxied = slices.Clone(proxied)
 	said := map[string]workv1alpha2.AggregatedStatusItem{}
 	if b != nil {
 		for _, item := range b.BindingStatus().AggregatedStatus {
@@ -188,24 +215,41 @@ func (g Grant) States(clusters []clusterv1alpha1.Cluster, b workv1alpha2.Binding
 			continue
 		case !selected:
 			s.Missing = []string{"it is no longer selected"}
+			if i := slices.Index(proxied, c.Name); i >= 0 {
+				s.Missing, proxied = append(s.Missing, StillProxied), slices.Delete(proxied, i, i+1)
+			}
 		case !s.Applied:
 			s.Missing = []string{cmp.Or(said[c.Name].AppliedMessage, "it is not applied yet")}
 		}
-		s.Missing = append(s.Missing, g.Lacks(c, lets, noRole)...)
+		s.Missing = append(s.Missing, g.Lacks(c, lets, roles)...)
 		all = append(all, s)
+	}
+	for _, name := range proxied {
+		if !slices.ContainsFunc(all, func(s State) bool { return s.Cluster == name }) {
+			all = append(all, State{Cluster: name, Missing: []string{StillProxied}})
+		}
 	}
 	return all
 }
+
+// StillProxied is said of a cluster that the role of the hub names, and the grant does not select.
+const StillProxied = "the group may still use clusters/proxy of it: grant again with --proxy, which ends that"
+
+// What is said of the role in a cluster.
+const (
+	NoRole      = "it has no ClusterRole %s, so the grant permits nothing there"
+	UnknownRole = "it is not known whether it has a ClusterRole %s, because you may not read that there"
+)
 
 // NoProxy is what a group lacks on the hub to reach a cluster, and how it gets it.
 const NoProxy = "no ClusterRole of the hub lets the group use clusters/proxy of it: " +
 	"grant it with --proxy, or see docs/access.md#access-to-a-cluster"
 
 // Lacks returns what the group needs in a cluster besides the binding. lets are those who may use the proxy of
-// clusters; noRole are clusters that lack the role.
-func (g Grant) Lacks(c *clusterv1alpha1.Cluster, lets access.Grants, noRole map[string]bool) (missing []string) {
-	if noRole[c.Name] {
-		missing = append(missing, "it has no ClusterRole "+g.Role+", so the grant permits nothing there")
+// clusters; roles have NoRole or UnknownRole for clusters that are not known to have the role.
+func (g Grant) Lacks(c *clusterv1alpha1.Cluster, lets access.Grants, roles map[string]string) (missing []string) {
+	if said := roles[c.Name]; said != "" {
+		missing = append(missing, fmt.Sprintf(said, g.Role))
 	}
 	if !slices.Contains(lets.ForCluster(c.Name, c.Annotations).Groups, g.Group) {
 		missing = append(missing, NoProxy)

@@ -34,6 +34,7 @@ func TestWhatCannotBeGrantedIsRefusedWithTheReason(t *testing.T) {
 		`--namespace "Shop"`:                                   {"devs", "view", "Shop", "a=b", nil},
 		"use one of the two":                                   {"devs", "view", "", "a=b", []string{"eu"}},
 		`--clusters "=" is not a selector such as env=prod`:    {"devs", "view", "", "=", nil},
+		`--clusters " " is not a selector such as env=prod`:    {"devs", "view", "", " ", nil},
 	} {
 		if g, err := grant.New(c.group, c.role, c.namespace, c.selector, c.clusters); err == nil ||
 			!strings.Contains(err.Error(), want) {
@@ -49,7 +50,8 @@ func TestGrantIsOneObjectHoweverItIsWritten(t *testing.T) {
 			func() (grant.Grant, error) { return grant.New("devs", "view", "", "", []string{"eu", "us"}) }},
 		{func() (grant.Grant, error) { return grant.New("devs", "view", "", "env=prod,tier in (b,a)", nil) },
 			func() (grant.Grant, error) { return grant.New("devs", "view", "", "tier in (a, b), env==prod", nil) }},
-		{func() (grant.Grant, error) { return grant.New("devs", "view", "shop", "env=prod", nil) }},
+		{func() (grant.Grant, error) { return grant.New("devs", "view", "shop", "env=prod", nil) },
+			func() (grant.Grant, error) { return grant.New("devs", "view", "shop", "env in (prod)", nil) }},
 		{func() (grant.Grant, error) {
 			return grant.New("/platform/Ops: Team é", "view", "shop", "env=prod", nil)
 		}},
@@ -129,6 +131,21 @@ func TestGrantGivesNothingOnTheHub(t *testing.T) {
 	}
 }
 
+// A grant that cannot be read is one for no cluster.
+func TestGrantWithoutASelectionSelectsNoCluster(t *testing.T) {
+	all := named("eu")
+	for _, g := range []grant.Grant{{Group: "devs", Role: "view"}, {Group: "devs", Role: "view", Selector: " "},
+		{Group: "devs", Role: "view", Selector: "a in ("}} {
+		affinity := g.Policy().Spec.Placement.ClusterAffinity
+		if g.Selects(&all[0]) || slices.Equal(affinity.ClusterNames, nil) {
+			t.Errorf("%+v selects %+v", g, affinity)
+		}
+		if _, ok := grant.Read(g.Template()); ok {
+			t.Errorf("%+v is read as a grant", g)
+		}
+	}
+}
+
 func TestStateOfAGrantNamesWhatIsMissingInEachCluster(t *testing.T) {
 	g, err := grant.New("devs", "viewer", "", "env=prod", nil)
 	if err != nil {
@@ -146,12 +163,17 @@ func TestStateOfAGrantNamesWhatIsMissingInEachCluster(t *testing.T) {
 		b.Status.AggregatedStatus = append(b.Status.AggregatedStatus, item)
 	}
 	got := g.States([]clusterv1alpha1.Cluster{cluster("good", "prod"), cluster("refusing", "prod"), cluster("new", "prod"),
-		cluster("left", "dev"), cluster("other", "dev")}, b, lets, map[string]bool{"new": true})
+		cluster("left", "dev"), cluster("moved", "dev"), cluster("other", "dev")}, b,
+		[]string{"good", "refusing", "moved", "unjoined"}, lets,
+		map[string]string{"new": grant.NoRole, "refusing": grant.UnknownRole})
 	want := []grant.State{{Cluster: "good", Applied: true},
-		{Cluster: "refusing", Missing: []string{"the hub may not grant rights"}},
+		{Cluster: "refusing", Missing: []string{"the hub may not grant rights",
+			"it is not known whether it has a ClusterRole viewer, because you may not read that there"}},
 		{Cluster: "new", Missing: []string{"it is not applied yet",
 			"it has no ClusterRole viewer, so the grant permits nothing there", grant.NoProxy}},
-		{Cluster: "left", Applied: true, Missing: []string{"it is no longer selected", grant.NoProxy}}}
+		{Cluster: "left", Applied: true, Missing: []string{"it is no longer selected", grant.NoProxy}},
+		{Cluster: "moved", Missing: []string{grant.StillProxied}},
+		{Cluster: "unjoined", Missing: []string{grant.StillProxied}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

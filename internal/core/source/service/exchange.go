@@ -12,6 +12,7 @@ import (
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/remedy"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -117,13 +118,14 @@ func CrossCluster(s *networkingv1alpha1.MultiClusterService, fleet []string) Exc
 }
 
 // Backend returns the exchange for a Service in the rules of a MultiClusterIngress. It has no consumers: only its
-// Traffic is of use.
+// Candidates are of use.
 func Backend(i *networkingv1alpha1.MultiClusterIngress, service string, clusters []string) Exchange {
-	return Exchange{Owner: Owner{ingressKind + "/" + i.Name, i.Namespace, service}, Service: service,
+	return Exchange{Owner: Owner{IngressPrefix + i.Name, i.Namespace, service}, Service: service,
 		Providers: unknown(clusters)}
 }
 
-const ingressKind = "MultiClusterIngress"
+// IngressPrefix is the prefix of the owner's kind of a Backend, before the name of the MultiClusterIngress.
+const IngressPrefix = "MultiClusterIngress/"
 
 // Backends returns the names of the Services in the rules of a MultiClusterIngress, sorted.
 func Backends(i *networkingv1alpha1.MultiClusterIngress) []string {
@@ -145,20 +147,28 @@ func Backends(i *networkingv1alpha1.MultiClusterIngress) []string {
 	return slices.Compact(names)
 }
 
-// Traffic decides which providers with the action TrafficControl are in traffic.
-func (x Exchange) Traffic() remedy.Traffic {
-	var all []remedy.Candidate
+// Candidates returns the providers for the decision about traffic. services are the Works with the Service, by cluster.
+func (x Exchange) Candidates(services map[string]*workv1alpha1.Work) (all []remedy.Candidate) {
 	for provider, known := range x.Providers {
-		all = append(all, x.candidate(provider, known))
+		if c, ok := x.candidate(provider, known, services[provider], false); ok {
+			all = append(all, c)
+		}
 	}
-	return remedy.Decide(all)
+	return all
 }
 
-// candidate returns a provider for the decision about traffic.
-func (x Exchange) candidate(provider string, known Known) remedy.Candidate {
-	return remedy.Candidate{Cluster: provider, Controlled: x.Controlled[provider],
-		Live: known.Live && !x.Lost[provider], Known: known.Listed || len(known.Slices) > 0,
-		Endpoints: slices.ContainsFunc(known.Slices, Slice.ready)}
+// candidate returns a provider for the decision about traffic. ok is false if it does not have the Service, because a
+// Service of the same name may belong to someone else. service is the Work with the Service, or nil. offered is true if
+// another cluster has endpoints of the provider.
+//
+// The last known endpoints of a provider that is not Listed are a reason to keep it, and none to cut others.
+func (x Exchange) candidate(provider string, known Known, service *workv1alpha1.Work,
+	offered bool) (c remedy.Candidate, ok bool) {
+	lost, controlled := x.Lost[provider], x.Controlled[provider]
+	return remedy.Candidate{Cluster: provider, Controlled: controlled, Live: known.Live && !lost, Lost: lost,
+			Known:     known.Listed || controlled && len(known.Slices) > 0,
+			Endpoints: slices.ContainsFunc(known.Slices, Slice.ready)},
+		x.Derived != nil || hasService(service, offered || hadManifest(service))
 }
 
 func unknown(clusters []string) map[string]Known {

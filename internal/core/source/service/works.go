@@ -81,21 +81,22 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	var absent []string // lost providers, withdrawn if another one has ready endpoints
 	var candidates []remedy.Candidate
 	for _, provider := range slices.Sorted(maps.Keys(x.Providers)) {
-		// A withdrawn provider has no Works with endpoints that would show that it had the Service.
-		before := offered[provider] || hadManifest(services[provider])
-		if x.Derived == nil && !hasService(services[provider], before) {
-			continue
-		}
 		known := x.Providers[provider]
 		if !known.Listed {
-			if known.Ready {
-				d.Soon = append(d.Soon, provider)
-			} else {
-				d.Silent = append(d.Silent, provider)
-			}
 			known.Slices = recall(standing, provider)
 		}
-		candidates = append(candidates, x.candidate(provider, known))
+		// A withdrawn provider is not offered: the report of its Work shows that it had the Service.
+		candidate, ok := x.candidate(provider, known, services[provider], offered[provider])
+		switch {
+		case !ok:
+			continue
+		case known.Listed:
+		case known.Ready:
+			d.Soon = append(d.Soon, provider)
+		default:
+			d.Silent = append(d.Silent, provider)
+		}
+		candidates = append(candidates, candidate)
 		// After a restart, no Work may be left of a withdrawn provider.
 		unknown := !known.Listed && len(known.Slices) == 0
 		if x.Lost[provider] && (unknown || len(known.Slices) > 0) || x.Undecided[provider] && unknown {
