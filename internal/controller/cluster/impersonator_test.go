@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +15,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/record"
@@ -58,18 +62,20 @@ func acted(t *testing.T, m *membertest.Server, token string) *fleet {
 
 // reviewing makes a member answer TokenReviews; good is whether tokens are valid.
 func reviewing(m *membertest.Server, good bool) {
-	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != "/apis/authentication.k8s.io/v1/tokenreviews" {
-			return false
-		}
-		review := authenticationv1.TokenReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1",
-			Kind: "TokenReview"}}
-		review.Status.Authenticated, review.Status.User.Username = good, "system:serviceaccount:ours:acting"
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(review)
-		return true
-	})
+	m.Behave(func(w http.ResponseWriter, r *http.Request) bool { return review(w, r, good) })
+}
+
+func review(w http.ResponseWriter, r *http.Request, good bool) bool {
+	if r.URL.Path != "/apis/authentication.k8s.io/v1/tokenreviews" {
+		return false
+	}
+	review := authenticationv1.TokenReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1",
+		Kind: "TokenReview"}}
+	review.Status.Authenticated, review.Status.User.Username = good, "system:serviceaccount:ours:acting"
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(review)
+	return true
 }
 
 // eventsOf returns the events about the impersonator.
@@ -266,4 +272,40 @@ func inRole(role *unstructured.Unstructured) string {
 		return "no user"
 	}
 	return fmt.Sprint(rules[0].(map[string]any)["resourceNames"])
+}
+
+// A right that the hub lacks in a member keeps neither others from ending nor the binding from being restored.
+func TestRefusedRightIsReportedAndOthersEnd(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		m := membertest.NewInMemory(t, roleKind, bindingKind)
+		reviewing(m, true)
+		f := acted(t, m, actingToken)
+		events := record.NewFakeRecorder(10)
+		f.Grants, f.auth = letting("alice", "bob"), commit.Events{EventRecorder: events}
+		f.look("eu")
+		m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+			body, _ := io.ReadAll(r.Body)
+			if r.Body = io.NopCloser(bytes.NewReader(body)); !bytes.Contains(body, []byte("carl")) {
+				return review(w, r, true)
+			}
+			status := apierrors.NewForbidden(rbacv1.Resource("clusterroles"), access.Impersonator, errors.New(
+				`user "system:serviceaccount:karmada-cluster:karmada-eu" (groups=["a"]) is attempting to grant RBAC `+
+					"permissions not currently held: carl")).Status()
+			status.Kind, status.APIVersion = "Status", "v1"
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(status)
+			return true
+		})
+		m.Remove(bindingKind, "", access.Impersonator)
+		f.Grants = letting("bob", "carl")
+		_ = eventsOf(events)
+		f.look("eu")
+		said := strings.Join(eventsOf(events), "\n")
+		if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != "[bob]" ||
+			m.Object(bindingKind, "", access.Impersonator) == nil ||
+			!strings.Contains(said, "the hub may not grant rights in cluster eu") || !strings.Contains(said, "held: carl") {
+			t.Errorf("the hub may act as %s; events: %s", got, said)
+		}
+	})
 }
