@@ -1,6 +1,8 @@
 # Tasks of this repository. All tools are installed through the Go module client.
 SHELL := /bin/bash
 GO ?= go
+# Without the paths of this folder in them, compiled packages are shared with all other clones.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
 KUBERNETES_VERSION := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
 # What the binary says of its source (internal/version). The date is that of the commit, so that the same source makes the same binary.
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --always --abbrev=12 --dirty 2>/dev/null)
@@ -84,7 +86,7 @@ binaries:
 	@mkdir -p $(DIST)
 	@for platform in $(PLATFORMS); do \
 		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} ./hack/progress.sh "building argosy for $$platform" \
-			$(GO) build -v -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/argosy-$${platform/\//-} ./cmd/argosy || exit 1; \
+			$(GO) build -v -ldflags '$(LDFLAGS)' -o $(DIST)/argosy-$${platform/\//-} ./cmd/argosy || exit 1; \
 	done
 
 image: binaries ## Build the container image for amd64 and arm64 as an OCI layout in dist/image, without a container runtime.
