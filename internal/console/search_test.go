@@ -97,6 +97,7 @@ func TestSearchExplainsAWrongQuestion(t *testing.T) {
 		"deployments --ready --not-ready":   "--ready and --not-ready cannot be used together",
 		"deployments --owner web":           `--owner \"web\" is not KIND/NAME, such as cloneset/web`,
 		"deployments --older-than tomorrow": "--older-than and --newer-than: ",
+		`deployments --not-ready\`:          "the last character is a backslash",
 		"deployments --filter 'a":           "a quotation mark is not closed",
 		"deployments -n ../other":           `--namespace \"../other\": `,
 		"deployments -n ..":                 `--namespace \"..\": `,

@@ -17,8 +17,10 @@ import (
 // but a text.
 var mayParse = map[string]string{
 	// Others' programs, which give no reason but a text.
-	"internal/migration/migration.go:PreviewApply":               "Kubernetes gives no reason when a webhook does not support a dry run",
-	"internal/core/workload/interpret/failing.go:failureOf":      "OpenKruise reports a conflict as a text only",
+	"internal/migration/migration.go:PreviewApply":          "Kubernetes gives no reason when a webhook does not support a dry run",
+	"internal/core/workload/interpret/failing.go:failureOf": "OpenKruise reports a conflict as a text only",
+	"internal/member/acting/acting.go:Keep": "Kubernetes gives rights that the writer of a role lacks " +
+		"the reason of any denial",
 	"internal/console/change.go:badLine":                         "the YAML library gives the line of an error in its text only",
 	"internal/core/workload/interpret/script/sandbox.go:explain": "the Lua machine reports its overflows as texts",
 	// Only what is shown depends on the text.

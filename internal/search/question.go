@@ -98,6 +98,9 @@ func splitWords(line string) (all []string, err error) {
 	if quote != 0 {
 		return nil, errors.New("a quotation mark is not closed")
 	}
+	if begun {
+		return nil, errors.New("the last character is a backslash: it needs another one after it")
+	}
 	return all, nil
 }
 

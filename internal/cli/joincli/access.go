@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/printers"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
@@ -30,12 +29,9 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
-	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/text"
-	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/grant"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -356,13 +352,13 @@ func (a granting) revoke(ctx context.Context, g grant.Grant, timeout time.Durati
 			g.Group, g.Role, g.Scope())
 	}
 	for _, g := range revoked {
-		if err := a.end(ctx, g, timeout); err != nil {
+		if err := a.end(ctx, g); err != nil {
 			return err
 		}
 	}
 	if err := a.gone(ctx, names, timeout); err != nil {
-		return fmt.Errorf("the grant is revoked, but not all clusters have removed it; one that does not respond does so "+
-			"when it responds again: %w", err)
+		return fmt.Errorf("the grant is revoked on the hub, but not all clusters have removed the role; a cluster that does "+
+			"not respond removes it when it responds again: %w", err)
 	}
 	text.Fprintf(a.out, "revoked role %s in %s from group %q\n", g.Role, g.Scope(), g.Group)
 	if len(others) > 0 {
@@ -371,8 +367,8 @@ func (a granting) revoke(ctx context.Context, g grant.Grant, timeout time.Durati
 	return nil
 }
 
-// end deletes the objects of a grant, after the hub has set in all clusters that they do not stay there.
-func (a granting) end(ctx context.Context, g grant.Grant, timeout time.Duration) error {
+// end deletes the objects of a grant.
+func (a granting) end(ctx context.Context, g grant.Grant) error {
 	meta := metav1.ObjectMeta{Name: g.Name()}
 	// The right on the hub first: it ends at once.
 	if err := a.delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta},
@@ -381,40 +377,15 @@ func (a granting) end(ctx context.Context, g grant.Grant, timeout time.Duration)
 	}
 	t, p := &releasev1alpha1.EnclosedManifest{ObjectMeta: meta},
 		&policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: meta}
-	err := a.client.Get(ctx, client.ObjectKeyFromObject(t), t)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read the template %s: %w", t.Name, err)
+	if err := a.client.Get(ctx, client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the policy %s: %w", p.Name, err)
 	}
-	if err == nil {
-		if err := a.send(ctx, g); err != nil {
-			return err
-		}
-		if err := a.released(ctx, g.Name(), timeout); err != nil {
-			return fmt.Errorf("the grant stays in clusters, because the hub has not removed preserveResourcesOnDeletion from "+
-				"its binding and Works yet; revoke it again: %w", err)
-		}
+	if ptr.Deref(p.Spec.PreserveResourcesOnDeletion, false) {
+		return fmt.Errorf("the group keeps the role in clusters, because ClusterPropagationPolicy %s has "+
+			"preserveResourcesOnDeletion: grant it again, which removes this setting, and then revoke it", p.Name)
 	}
 	// The template last: without it the grant is not found again.
 	return a.delete(ctx, p, t)
-}
-
-// released waits until neither the binding of a template nor one of its Works keeps the object in clusters after the
-// deletion.
-func (a granting) released(ctx context.Context, template string, timeout time.Duration) error {
-	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true,
-		func(ctx context.Context) (bool, error) {
-			b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template)
-			if b == nil || err != nil {
-				return true, err
-			}
-			var works workv1alpha1.WorkList
-			if err := a.client.List(ctx, &works, client.MatchingLabels{propagate.BindingIDLabel(b.GetNamespace()): propagate.
-				PermanentID(b)}); err != nil {
-				return false, fmt.Errorf("list the works of %s: %w", template, err)
-			}
-			return !ptr.Deref(b.BindingSpec().PreserveResourcesOnDeletion, false) &&
-				!slices.ContainsFunc(works.Items, func(w workv1alpha1.Work) bool { return execute.Preserved(&w) }), nil
-		})
 }
 
 func newAccessList(hub *hubcli.HubFlags) *cobra.Command {

@@ -23,7 +23,6 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/source/grant"
@@ -233,30 +232,15 @@ func TestRevokedGrantIsNotPreservedInClusters(t *testing.T) {
 		t.Errorf("%v; granted again, it is still preserved", err)
 	}
 	update(preserve)
-	b := bindingOf(g)
-	b.Spec.PreserveResourcesOnDeletion = new(true)
-	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-eu", Name: "w", Labels: b.Labels}}
-	w.Spec.PreserveResourcesOnDeletion = new(true)
-	for _, obj := range []client.Object{b, w} {
-		if err := a.client.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+	if err := a.revoke(t.Context(), g, time.Second/2); err == nil || a.written(t) != 2 ||
+		!strings.Contains(err.Error(), "the group keeps the role in clusters") ||
+		!strings.Contains(err.Error(), "grant it again, which removes this setting") {
+		t.Fatalf("%v, and %d objects are left", err, a.written(t))
 	}
-	// The hub's controllers write the binding, and then its Works.
-	for _, next := range []func(){func() { b.Spec.PreserveResourcesOnDeletion = nil },
-		func() { w.Spec.PreserveResourcesOnDeletion = nil }} {
-		err := a.revoke(t.Context(), g, time.Second/2)
-		if err == nil || !strings.Contains(err.Error(), "the grant stays in clusters") || a.written(t) != 2 ||
-			update(read).Spec.PreserveResourcesOnDeletion != nil {
-			t.Fatalf("%v, and %d objects are left", err, a.written(t))
-		}
-		next()
-		if err := errors.Join(a.client.Update(t.Context(), b), a.client.Update(t.Context(), w)); err != nil {
-			t.Fatal(err)
-		}
+	if err := a.grant(t.Context(), g, false); err != nil {
+		t.Fatal(err)
 	}
-	if err := a.revoke(t.Context(), g, time.Second/2); err == nil || a.written(t) != 0 ||
-		!strings.Contains(err.Error(), "not all clusters have removed it") {
+	if err := a.revoke(t.Context(), g, time.Second/2); err != nil || a.written(t) != 0 {
 		t.Errorf("%v, and %d objects are left", err, a.written(t))
 	}
 }

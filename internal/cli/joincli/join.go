@@ -419,18 +419,35 @@ func (j *Join) actsAs(ctx context.Context, has []rbacv1.PolicyRule) ([]rbacv1.Po
 	if apierrors.IsForbidden(err) {
 		fmt.Fprintf(j.Out, "cluster(%s): only administrators and those who were permitted before reach it through the hub, "+
 			"because you may not list the ClusterRoles and ClusterRoleBindings of the hub, which name the others\n", j.Name)
-		if roles.IsFull(has) && impersonator != nil {
-			has = impersonator.Rules
+		if roles.IsFull(has) {
+			has = nil
+			if _, ours := (access.Allowed{}).Role(impersonator, "", access.Identity{}); ours && impersonator != nil {
+				has = impersonator.Rules
+			}
 		}
-		return slices.DeleteFunc(slices.Clone(has), func(r rbacv1.PolicyRule) bool {
-			return !slices.Equal(r.Verbs, []string{"impersonate"}) || len(r.ResourceNames) == 0
-		}), nil
+		return namedUsers(has), nil
 	}
 	allowed := users.ForCluster(j.Name, nil)
 	if role, ours := allowed.Role(impersonator, "", access.Identity{}); ours && err == nil {
 		return role.Rules, nil
 	}
 	return allowed.Rules(nil), err
+}
+
+// namedUsers returns the rules that permit to impersonate users and groups by name, without the names of Kubernetes.
+func namedUsers(rules []rbacv1.PolicyRule) (all []rbacv1.PolicyRule) {
+	for _, r := range rules {
+		if !slices.Equal(r.Verbs, []string{"impersonate"}) || slices.Contains(r.Resources, "serviceaccounts") {
+			continue
+		}
+		r.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), func(name string) bool {
+			return strings.HasPrefix(name, "system:")
+		})
+		if len(r.ResourceNames) > 0 {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // caBundle returns the authorities that the member's certificate was verified with in this connection. Without them,

@@ -230,7 +230,7 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 			if read = resource; !may("list", read, namespace, "") {
 				what = "it selects " + s.Kind + "s"
 			}
-		case sent && is.PropagateDeps && !may("list", secrets, namespace, ""):
+		case is.PropagateDeps && !may("list", secrets, namespace, ""):
 			if mapping, err := o.mapper.RESTMapping(gk); err != nil || !may("create", mapping.Resource, namespace, "") {
 				what = fmt.Sprintf("with propagateDeps, the Secrets that a %s refers to are propagated with it", s.Kind)
 			}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -38,7 +39,9 @@ func setupIngresses(mgr ctrl.Manager, x *exchanges) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("multi-cluster-ingress").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency,
 			RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
-		For(&networkingv1alpha1.MultiClusterIngress{}, builder.WithPredicates(diverted)).
+		For(&networkingv1alpha1.MultiClusterIngress{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&networkingv1alpha1.MultiClusterIngress{}, filter.Delayed(restoreAfter, itself),
+			builder.WithPredicates(diverted)).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.routing),
 			builder.WithPredicates(placed)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.receiving), builder.WithPredicates(worked)).
@@ -58,6 +61,10 @@ func setupIngresses(mgr ctrl.Manager, x *exchanges) error {
 			return nil
 		})).
 		Complete(r)
+}
+
+func itself(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
 // routing maps the binding of a Service to the MultiClusterIngresses with that Service.

@@ -3,6 +3,7 @@ package service
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,11 +47,14 @@ var worked = filter.Changes(func(was, is *workv1alpha1.Work) bool {
 		!sameCondition(was.Status.Conditions, is.Status.Conditions, workv1alpha1.WorkApplied)
 })
 
-// diverted selects MultiClusterIngresses that were created or deleted, or whose spec or reported traffic changed. An
-// ingress controller writes the same status, and may write back what it read before.
+// restoreAfter is the time after which a status that another program wrote is restored. Two programs that always write
+// their own one must not do so without a pause.
+const restoreAfter = 10 * time.Second
+
+// diverted selects MultiClusterIngresses whose reported traffic changed. An ingress controller writes the same status,
+// and may write back what it read before.
 var diverted = filter.Changes(func(was, is *networkingv1alpha1.MultiClusterIngress) bool {
-	return was.UID != is.UID || was.Generation != is.Generation ||
-		!slices.Equal(was.Status.TrafficBlockClusters, is.Status.TrafficBlockClusters) ||
+	return !slices.Equal(was.Status.TrafficBlockClusters, is.Status.TrafficBlockClusters) ||
 		!sameCondition(was.Status.Conditions, is.Status.Conditions, networkingv1alpha1.TrafficKept)
 })
 

@@ -3,12 +3,11 @@ package kind
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/kinds.md")
@@ -125,24 +124,7 @@ func TestPageListsTheFactsOfEachKind(t *testing.T) {
 		}
 		b.WriteString("\n")
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	have, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		t.Fatalf("%s lacks %q and %q", page, begin, end)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(before+begin+b.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(have, b.String()); diff != "" {
-		t.Errorf("%s (-page +kinds; -update writes it):\n%s", page, diff)
-	}
+	coretest.PagePart(t, page, begin, end, b.String(), *update)
 }
 
 // The facts of a kind belong together: a forgotten one makes failover, adoption or a page wrong for that kind alone.

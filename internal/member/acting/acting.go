@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -203,7 +204,7 @@ func Keep(ctx context.Context, client dynamic.Interface, hub string, a access.Al
 				}
 				return access.Narrowed(existing, want, step), true
 			})
-		if !apierrors.IsForbidden(err) {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), access.NotHeld) {
 			break
 		}
 		if refused == nil {

@@ -257,7 +257,7 @@ func refusing(m *membertest.Server, names ...string) {
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(http.StatusForbidden)
 					status := apierrors.NewForbidden(rbacv1.Resource("clusterroles"), role.Name,
-						fmt.Errorf("it lacks %s", name)).Status()
+						fmt.Errorf("user %q %s: %s", "hub", access.NotHeld, name)).Status()
 					status.Kind, status.APIVersion = "Status", "v1"
 					_ = json.NewEncoder(w).Encode(status)
 					return true
@@ -278,7 +278,9 @@ func TestRightsEndThoughTheHubLacksOthers(t *testing.T) {
 		"only a new user": {had: []string{"ann"}, want: []string{"ann", "eve"}, lacks: []string{"eve"}, left: "ann"},
 		"a name of Kubernetes": {had: []string{"ann", "bob", "system:x"}, want: []string{"bob", "system:x"},
 			lacks: []string{"system:x"}, system: "system:x", left: "bob"},
-		"one who was there": {had: []string{"ann", "bob"}, want: []string{"bob"}, lacks: []string{"bob"}, left: ""},
+		"one who stays": {had: []string{"ann", "bob"}, want: []string{"bob"}, lacks: []string{"bob"}, left: "ann bob"},
+		"a name of Kubernetes stays, ended none": {had: []string{"bob", "system:x"}, want: []string{"bob", "eve", "system:x"},
+			lacks: []string{"eve", "system:x"}, system: "system:x", left: "bob system:x"},
 		"one who stays, ended none": {had: []string{"bob"}, want: []string{"bob", "eve"}, lacks: []string{"bob", "eve"},
 			left: "bob"},
 	} {
@@ -294,7 +296,8 @@ func TestRightsEndThoughTheHubLacksOthers(t *testing.T) {
 			refusing(m, c.lacks...)
 			for range 2 {
 				_, err := acting.Keep(t.Context(), clientOf(t, m, "a"), "a", allowed(c.want), access.Identity{})
-				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "it lacks "+c.lacks[0]) || users(m) != c.left {
+				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), access.NotHeld+": "+c.lacks[0]) ||
+					users(m) != c.left {
 					t.Errorf("%v; the role is of %q, want %q", err, users(m), c.left)
 				}
 			}

@@ -47,37 +47,44 @@ func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (wa
 }
 
 // Narrowings is the number of steps of Narrowed.
-const Narrowings = 4
+const Narrowings = 3
 
-// Narrowed returns what to write after Kubernetes refused want, because the writer lacks one of its rights: it refuses
-// all for one, so that no right would end. Step 0 returns want, 1 what existing has, too, and 2 that without names of
-// Kubernetes, which the role minimal of a member never permits. The last one takes all rights if want ends any: those
-// that the writer lacks are not known.
+// NotHeld begins the reason of Kubernetes for refusing a role with rights that its writer lacks.
+const NotHeld = "is attempting to grant RBAC permissions not currently held"
+
+// Narrowed returns the role to write after Kubernetes refused want, because the writer lacks one of its rights.
+// Kubernetes refuses a role as a whole, so rights that are to end would stay, too. Step 0 returns want. Step 1 leaves
+// out names that existing does not have. Step 2 also leaves out names of Kubernetes, which the role minimal of a member
+// never permits. If no right is to end, existing stays.
 func Narrowed(existing, want *rbacv1.ClusterRole, step int) *rbacv1.ClusterRole {
 	if existing == nil || step == 0 {
 		return want
 	}
 	var kept []rbacv1.PolicyRule
+	ends := false
+	for _, r := range existing.Rules {
+		ends = ends || slices.ContainsFunc(r.ResourceNames, func(name string) bool {
+			return !permits(want.Rules, r.Resources[0], name)
+		})
+	}
+	if !ends {
+		return existing
+	}
 	for _, r := range want.Rules {
 		resource := r.Resources[0]
 		r.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), func(name string) bool {
-			return !lets(existing.Rules, resource, name) ||
+			return !permits(existing.Rules, resource, name) ||
 				step == 2 && (resource == "serviceaccounts" || strings.HasPrefix(name, systemPrefix))
 		})
 		if len(r.ResourceNames) > 0 {
 			kept = append(kept, r)
 		}
 	}
-	if step == Narrowings-1 && reflect.DeepEqual(kept, existing.Rules) {
-		return existing
-	} else if step == Narrowings-1 {
-		kept = nil
-	}
 	var known []GroupUser
 	_ = json.Unmarshal([]byte(want.Annotations[wellknown.MembersOfGroupsAnnotation]), &known) // Role has written it
 	known = slices.DeleteFunc(known, func(u GroupUser) bool {
 		_, account, is := ServiceAccount(u.User)
-		return !lets(kept, "users", u.User) && !(is && lets(kept, "serviceaccounts", account))
+		return !permits(kept, "users", u.User) && !(is && permits(kept, "serviceaccounts", account))
 	})
 	want = want.DeepCopy()
 	want.Rules = kept
@@ -89,8 +96,8 @@ func Narrowed(existing, want *rbacv1.ClusterRole, step int) *rbacv1.ClusterRole 
 	return want
 }
 
-// lets reports whether rules permit to impersonate a name.
-func lets(rules []rbacv1.PolicyRule, resource, name string) bool {
+// permits reports whether rules permit to impersonate a name.
+func permits(rules []rbacv1.PolicyRule, resource, name string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.Resources, resource) && (len(r.ResourceNames) == 0 ||
 			slices.Contains(r.ResourceNames, name))

@@ -82,11 +82,11 @@ func Together(all []Traffic) Traffic {
 		t.Kept = append(t.Kept, one.Kept...)
 	}
 	for _, one := range all {
-		t.Held = append(t.Held, without(one.Held, t.Kept)...)
+		t.Held = append(t.Held, difference(one.Held, t.Kept)...)
 		t.Unknown = t.Unknown || one.Unknown
 	}
 	for _, one := range all {
-		t.Blocked = append(t.Blocked, without(without(one.Blocked, t.Kept), t.Held)...)
+		t.Blocked = append(t.Blocked, difference(difference(one.Blocked, t.Kept), t.Held)...)
 	}
 	return t.sorted()
 }
@@ -103,7 +103,8 @@ func (t Traffic) Blocking(was []string) []string {
 	return out
 }
 
-func without(list, taken []string) []string {
+// difference returns what is in list and not in taken.
+func difference(list, taken []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(taken, s) })
 }
 

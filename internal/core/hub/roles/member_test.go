@@ -3,17 +3,16 @@ package roles
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/kind"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/member-rights.md")
@@ -35,24 +34,7 @@ func TestPageListsTheRightsOfTheRoleMinimal(t *testing.T) {
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", strings.Join(n.APIGroups, ""), strings.ReplaceAll(what, "*", "`*`"),
 			strings.Join(n.Verbs, ", "), n.For)
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	have, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		t.Fatalf("%s lacks %q and %q", page, begin, end)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(before+begin+b.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(have, b.String()); diff != "" {
-		t.Errorf("%s (-page +rights; -update writes it):\n%s", page, diff)
-	}
+	coretest.PagePart(t, page, begin, end, b.String(), *update)
 }
 
 func permits(rules []rbacv1.PolicyRule, verb, group, resource, name string) bool {
