@@ -19,17 +19,20 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 
 	"github.com/argosy-io/argosy/api/argo"
 	"github.com/argosy-io/argosy/api/crds"
 	"github.com/argosy-io/argosy/api/kruise"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
-// establishTimeout bounds how long a server takes to serve a definition.
-const establishTimeout = 30 * time.Second
+// establishTimeout bounds how long a server takes to serve a definition. It is long, because a hub that ends has to do
+// the same again: on a machine where many servers start at once, 30 seconds were not enough.
+const establishTimeout = 3 * time.Minute
 
 // convertPath is the URL path of the conversion webhook for the hub's own kinds.
 const convertPath = "/argosy/convert"
@@ -217,7 +220,11 @@ func installAll(ctx context.Context, client apiextensions.Interface,
 			continue
 		}
 		changed.Go(func() error {
-			if err := install(ctx, definitions, current, crd); err != nil {
+			// A store that is busy while many servers start does not end the hub.
+			busy := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 5}
+			if err := retry.OnError(busy, func(err error) bool {
+				return ctx.Err() == nil && (apierrors.IsInternalError(err) || commit.Transient(err))
+			}, func() error { return install(ctx, definitions, current, crd) }); err != nil {
 				return fmt.Errorf("install definition %s: %w", crd.Name, err)
 			}
 			return waitEstablished(ctx, definitions, crd.Name)

@@ -389,22 +389,27 @@ func TestUserWithoutRightsSeesMissingRight(t *testing.T) {
 func TestTextStaysWhenALoginEnds(t *testing.T) {
 	long(t)
 	b := open(t, "status of 401")
-	logIn(t, b)
+	ns := fleet.Namespace(t)
+	for _, name := range []string{"john", "joan"} {
+		fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ServiceAccount, metadata: {name: %[2]s, namespace: %[1]s}}\n---\n"+
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: console-%[2]s}, roleRef: "+
+			"{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, "+
+			"name: %[2]s, namespace: %[1]s}]}", ns, name))
+	}
+	logInByToken(b, tokenOf(t, ns, "john"))
 	b.Visit("clusters/import")
 	b.See("Name in the fleet")
 	b.Fill("#kubeconfig", "half of a kubeconfig")
-	browser.Run[any](b, `fetch("/console/session", {method: "DELETE", headers: {"X-Argosy-Console": "1"}}).then(r => r.status)`)
-	b.See("Your login has ended.")
-	b.Accessible("login again")
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ServiceAccount, metadata: {name: john, namespace: %s}}\n---\n"+
-		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: console-john}, roleRef: "+
-		"{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, "+
-		"name: john, namespace: %[1]s}]}", ns))
-	b.Fill("dialog #token", tokenOf(t, ns, "john"))
-	b.Perform(chromedp.Click("dialog button[type=submit]"), chromedp.WaitNotPresent("dialog"))
-	if got := browser.Run[string](b, `document.querySelector("#kubeconfig").value`); got != "half of a kubeconfig" {
-		t.Errorf("the text is %q", got)
+	// Who logs in next sees nothing of what the last user typed.
+	for _, next := range []struct{ name, text string }{{"john", "half of a kubeconfig"}, {"joan", ""}} {
+		browser.Run[any](b, `fetch("/console/session", {method: "DELETE", headers: {"X-Argosy-Console": "1"}}).then(r => r.status)`)
+		b.See("Your login has ended.")
+		b.Accessible("login again")
+		b.Fill("dialog #token", tokenOf(t, ns, next.name))
+		b.Perform(chromedp.Click("dialog button[type=submit]"), chromedp.WaitNotPresent("dialog"))
+		if got := browser.Run[string](b, `document.querySelector("#kubeconfig").value`); got != next.text {
+			t.Errorf("after the login of %s the text is %q", next.name, got)
+		}
 	}
 }
 

@@ -89,8 +89,7 @@ kind: Role
 metadata: {name: metrics, namespace: %[1]s}
 rules: [{apiGroups: [metrics.k8s.io], resources: [pods], verbs: [get, list]}]
 ---`+binding, ns, "Role", "metrics"))
-	topped("she sees the pods of the cluster that lets her", alice, 1,
-		"left out: clusters (2): you may not get clusters/proxy")
+	topped("she sees the pods of the cluster that lets her", alice, 1, "you may not get clusters/proxy there")
 	if _, _, err := kubectlTop(t, alice, "default"); !apierrors.IsForbidden(err) {
 		t.Errorf("another namespace gives her %v", err)
 	}

@@ -76,10 +76,8 @@ func TestNoFaultLosesAWorkload(t *testing.T) {
 				run(t)
 			})
 		}
-		t.Run("four members", func(t *testing.T) {
-			t.Parallel()
-			fourMembers(t)
-		})
 	})
+	// It starts six servers at once, which starve beside those of the others.
+	t.Run("four members", fourMembers)
 	t.Logf("\n%s", table.String())
 }

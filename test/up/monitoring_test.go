@@ -110,7 +110,8 @@ func TestDashboardAndAlertMetricsExist(t *testing.T) {
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
 metadata: {name: all, namespace: default}
-spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: settings}], placement: {clusterAffinity: {clusterNames: [eu]}}}
+spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: settings}, {apiVersion: apps/v1, kind: Deployment, name: web}],
+  placement: {clusterAffinity: {clusterNames: [eu]}}}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -120,6 +121,14 @@ apiVersion: policy.karmada.io/v1alpha1
 kind: FederatedResourceQuota
 metadata: {name: all, namespace: default}
 spec: {overall: {cpu: "1"}}
+---
+# It uses enough of the quota that the hub tells the share.
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: nginx, resources: {requests: {cpu: 900m}}}]}}
 ---
 apiVersion: config.karmada.io/v1alpha1
 kind: ResourceInterpreterCustomization
