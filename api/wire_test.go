@@ -19,6 +19,8 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
+	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
@@ -141,6 +143,12 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 			executor{subject{type serviceAccount{namespace name}}}}
 			status{conditions resourceStatus{manifests{resourceMeta{ordinal group version kind resource name namespace}
 				statusFeedback{values{name fieldValue{type integer string boolean jsonRaw}}} conditions}}}`},
+		{&clusterv1.ManagedCluster{}, `spec{managedClusterClientConfigs{url caBundle} hubAcceptsClient leaseDurationSeconds
+			taints{key value effect timeAdded}} status{conditions capacity allocatable version{kubernetes}
+			clusterClaims{name value} managedNamespaces{name clusterSet conditions}}`},
+		{&setv1beta2.ManagedClusterSet{}, `spec{clusterSelector{selectorType labelSelector} managedNamespaces{name}}
+			status{conditions}`},
+		{&setv1beta2.ManagedClusterSetBinding{}, `spec{clusterSet} status{conditions}`},
 		{&appsv1alpha1.WorkloadRebalancer{}, `spec{workloads{` + workloadShape + `} ttlSecondsAfterFinished}
 			status{observedWorkloads{workload{` + workloadShape + `} result reason} observedGeneration finishTime
 			result}`}, // the last is not in Karmada

@@ -248,6 +248,13 @@ const (
 	// users that may delete Clusters.
 	KeepWorkloadsAnnotation = "argosy.io/keep-workloads"
 
+	// ForceRemovalAnnotation = "true" lets the hub remove a ManagedCluster that is being deleted although its klusterlet
+	// does not clean up. The objects of its ManifestWorks stay in the cluster. It has no effect while the cluster is
+	// available.
+	//
+	// On: ManagedClusters. Written by: users. Read by: controller/klusterlet. Users may set it: yes.
+	ForceRemovalAnnotation = "argosy.io/force-removal"
+
 	// ConfirmDeletionAnnotation confirms the deletion of an object that the hub needs. The value is the name of the
 	// object, so that one command for many objects confirms nothing.
 	//
@@ -300,6 +307,23 @@ const (
 	// On: templates, policies, cluster roles and their bindings of grants. Written by: cli, core/source/grant. Read by:
 	// cli, core/source/grant. Users may set it: no.
 	AccessLabel = "argosy.io/access"
+
+	// DerivedFromAnnotation marks one of the two objects of a cluster, the Cluster of Karmada and the ManagedCluster of
+	// Open Cluster Management, that the hub writes from the other one: "ManagedCluster" on a Cluster with a klusterlet,
+	// "Cluster" on a ManagedCluster without one. DerivedAnnotation lists the labels and taints that came from there.
+	//
+	// On: Clusters, ManagedClusters. Written by: core/cluster/klusterlet. Read by: controller/admission,
+	// core/admission/validate, core/cluster/klusterlet. Users may set it: no.
+	DerivedFromAnnotation = "argosy.io/derived-from"
+
+	// DerivedAnnotation lists the labels and taints of an object with DerivedFromAnnotation that came from the other
+	// object, as JSON. Others are the users' own, and stay.
+	//
+	//	{"labels": ["region"], "taints": ["dedicated:NoSchedule"]}
+	//
+	// On: Clusters, ManagedClusters. Written by: core/cluster/klusterlet. Read by: core/admission/validate,
+	// core/cluster/klusterlet. Users may set it: no.
+	DerivedAnnotation = "argosy.io/derived"
 
 	// AddonLabel is the name of the addon that the object belongs to.
 	//

@@ -13,6 +13,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
@@ -32,6 +35,9 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	addonv1beta1 "github.com/argosy-io/argosy/api/ocm/addon/v1beta1"
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
+	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -53,6 +59,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/controller/failover"
 	historyrecorder "github.com/argosy-io/argosy/internal/controller/history"
+	"github.com/argosy-io/argosy/internal/controller/klusterlet"
 	"github.com/argosy-io/argosy/internal/controller/namespace"
 	"github.com/argosy-io/argosy/internal/controller/ocm"
 	"github.com/argosy-io/argosy/internal/controller/propagate"
@@ -229,7 +236,8 @@ func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
-		clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme,
+		clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, clusterv1.AddToScheme, setv1beta2.AddToScheme,
+		addonv1beta1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme,
 		multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
 		releasev1alpha1.AddToScheme, remedyv1alpha1.AddToScheme, searchv1alpha1.AddToScheme,
 	} {
@@ -245,6 +253,10 @@ func manager(o Options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	ofCluster, err := labels.Parse(clusterv1.ClusterNameLabel)
+	if err != nil {
+		return nil, fmt.Errorf("select the rights of klusterlets: %w", err)
+	}
 	again := true // a hub may be started more than once in one process, as in tests
 	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
 		Scheme:     s,
@@ -256,8 +268,13 @@ func manager(o Options) (ctrl.Manager, error) {
 		Cache: ctrlcache.Options{
 			DefaultTransform: ctrlcache.TransformStripManagedFields(),
 			ByObject: map[client.Object]ctrlcache.ByObject{
-				// The Leases of agents.
-				&coordinationv1.Lease{}:      {Namespaces: map[string]ctrlcache.Config{names.Clusters: {}}},
+				// The Leases of agents, and of klusterlets in the namespaces of their clusters.
+				&coordinationv1.Lease{}: {Namespaces: map[string]ctrlcache.Config{names.Clusters: {}, ctrlcache.AllNamespaces: {
+					FieldSelector: fields.OneTermEqualSelector("metadata.name", clusterv1.LeaseName)}}},
+				// Those that belong to a cluster of Open Cluster Management.
+				&rbacv1.ClusterRole{}:        {Label: ofCluster},
+				&rbacv1.ClusterRoleBinding{}: {Label: ofCluster},
+				&rbacv1.RoleBinding{}:        {Label: ofCluster},
 				&appsv1.ControllerRevision{}: {Transform: withoutPods},
 			},
 		},
@@ -361,6 +378,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				Thresholds:            o.ClusterThresholds, NoExecuteTaintPolicies: o.NoExecuteTaintPolicies})
 		}},
 		{"agents", func() error { return agents.Setup(mgr) }},
+		{"klusterlet", func() error { return klusterlet.Setup(mgr, klusterlet.Options{Definitions: definitions}) }},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {
 			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,

@@ -232,6 +232,7 @@ const (
 	ClusterResourceBindings = "clusterresourcebindings.work.karmada.io"
 	Clusters                = "clusters.cluster.karmada.io"
 	ManifestWorks           = "manifestworks.work.open-cluster-management.io"
+	ManagedClusters         = "managedclusters.cluster.open-cluster-management.io"
 	EnclosedManifests       = "enclosedmanifests.release.argosy.io"
 	FederatedHPAs           = "federatedhpas.autoscaling.karmada.io"
 	MultiClusterServices    = "multiclusterservices.networking.karmada.io"

@@ -36,9 +36,17 @@ func (h *Hub) startAgents(ctx context.Context) (func(), error) {
 	return nil, nil
 }
 
-// grantAgents creates the roles and bindings of bootstrap tokens and agents, and adds missing rules.
+// grantAgents creates the roles and bindings of bootstrap tokens and agents.
 func grantAgents(client kubernetes.Interface) error {
-	grants, rbac, namespaces := pull.StaticGrants(execute.RestoreMark), client.RbacV1(), client.CoreV1().Namespaces()
+	if err := keepGrants(client, pull.StaticGrants(execute.RestoreMark)); err != nil {
+		return fmt.Errorf("write the roles of agents: %w", err)
+	}
+	return nil
+}
+
+// keepGrants creates roles and bindings, and adds missing rules and subjects.
+func keepGrants(client kubernetes.Interface, grants pull.Static) error {
+	rbac, namespaces := client.RbacV1(), client.CoreV1().Namespaces()
 	var failed []error
 	add := func(role reconciliation.RuleOwner, c reconciliation.RuleOwnerModifier) {
 		_, err := (&reconciliation.ReconcileRoleOptions{Confirm: true, Role: role, Client: c}).Run()
@@ -63,8 +71,18 @@ func grantAgents(client kubernetes.Interface) error {
 		bind(reconciliation.RoleBindingAdapter{RoleBinding: &binding},
 			reconciliation.RoleBindingClientAdapter{Client: rbac, NamespaceClient: namespaces})
 	}
-	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("write the roles of agents: %w", err)
+	return errors.Join(failed...)
+}
+
+// keepNamespace creates a namespace if it is absent.
+func keepNamespace(ctx context.Context, client kubernetes.Interface, namespace *corev1.Namespace) error {
+	namespaces := client.CoreV1().Namespaces()
+	_, err := namespaces.Get(ctx, namespace.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = namespaces.Create(ctx, namespace, metav1.CreateOptions{})
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", namespace.Name, err)
 	}
 	return nil
 }
@@ -85,10 +103,9 @@ func (h *Hub) publishClusterInfo(ctx context.Context, client kubernetes.Interfac
 	info, err := maps.Get(ctx, pull.ClusterInfo, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if _, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
-			ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespacePublic}}, metav1.CreateOptions{}); err != nil &&
-			!apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create namespace %s: %w", metav1.NamespacePublic, err)
+		if err := keepNamespace(ctx, client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: metav1.NamespacePublic}}); err != nil {
+			return err
 		}
 		_, err = maps.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: pull.ClusterInfo},
@@ -109,19 +126,18 @@ func (h *Hub) publishClusterInfo(ctx context.Context, client kubernetes.Interfac
 	return nil
 }
 
-// limitAgents rejects requests of agents until they can read whether the store was restored from a backup: its Works
-// may be older than what the agents applied. It limits some lists to the cluster of the agent, see pull.Narrow. It
-// reads the certificate before that is verified, which can only reject and shrink requests.
+// limitAgents rejects requests of agents and klusterlets until agents can read whether the store was restored from a
+// backup: its Works may be older than what they applied. It limits some lists to the cluster of the agent, see
+// pull.Narrow. It reads the certificate before that is verified, which can only reject and shrink requests.
 func (h *Hub) limitAgents(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		cluster, is := agentOf(r)
+		cluster, isAgent := agentOf(r)
 		switch {
-		case !is:
-		case !h.announced.Load():
+		case !h.announced.Load() && (isAgent || fromKlusterlet(r)):
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "the hub is starting", http.StatusServiceUnavailable)
 			return
-		case r.Method == http.MethodGet:
+		case isAgent && r.Method == http.MethodGet:
 			query := r.URL.Query()
 			if path, changed := pull.Narrow(cluster, r.URL.Path, query); changed {
 				r = r.Clone(r.Context())

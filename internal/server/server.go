@@ -22,7 +22,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -113,7 +112,7 @@ type component struct {
 // components in the order in which they start:
 //
 //	etcd → version → upkeep → encryption → history → apiserver → crds → namespaces → roles → flow-control → agents →
-//	loops (controller-manager, controllers) → workload-kinds
+//	klusterlets → loops (controller-manager, controllers) → workload-kinds
 //
 // The loops are a separate list, because only the leader runs them. Workload kinds come last: they are many
 // definitions, which would double the time of the first start, and no other component needs them.
@@ -129,6 +128,7 @@ var components = []component{
 	{name: "roles", start: (*Hub).startRoles},
 	{name: "flow-control", start: (*Hub).startFlowControl},
 	{name: "agents", start: (*Hub).startAgents},
+	{name: "klusterlets", start: (*Hub).startKlusterlets},
 	{name: "loops", start: (*Hub).startLoops},
 	{name: "workload-kinds", start: (*Hub).startWorkloadKinds},
 }
@@ -153,7 +153,7 @@ func known() []string {
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
 		return slices.Contains([]string{"version", "upkeep", "encryption", "history", "roles", "flow-control", "agents",
-			"loops", "workload-kinds"}, name)
+			"klusterlets", "loops", "workload-kinds"}, name)
 	})
 }
 
@@ -598,13 +598,9 @@ func (h *Hub) startNamespaces(ctx context.Context) (func(), error) {
 		return nil, fmt.Errorf("create a client for namespaces: %w", err)
 	}
 	for _, name := range []string{systemNamespace, clusterNamespace} {
-		_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-				Name: name, Labels: map[string]string{workv1alpha2.SystemLabel: "true"}}}, metav1.CreateOptions{})
-		}
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("create namespace %s: %w", name, err)
+		if err := keepNamespace(ctx, client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{workv1alpha2.SystemLabel: "true"}}}); err != nil {
+			return nil, err
 		}
 	}
 	if err := h.announceRestore(ctx, client); err != nil {

@@ -80,7 +80,7 @@ var (
 
 // useSharedHub returns the hub that tests share, started by the first of them. All that can be set about its API server
 // is set: a kubeconfig with other contexts, a serving certificate, an issuer, audit, an authorizer before RBAC that
-// denies mallory, few places for requests, and arguments passed on.
+// denies mallory, few places for requests, and arguments passed on. It has the hub's own admission, and no controllers.
 func useSharedHub(t *testing.T) *sharedHub {
 	t.Helper()
 	startShared.Do(func() {
@@ -122,6 +122,7 @@ authorizers:
 - {type: RBAC, name: rbac}
 `, denyMallory(whole)))
 		s.Hub, s.greeting = start(whole, c, Parts{
+			Admission: AllParts().Admission,
 			Handler: func(d Deps, next http.Handler) http.Handler {
 				return historyHandler(d, consoleHandler(d, &atomic.Pointer[console.Cache]{}, nil, nil, proxied(d, next)))
 			},

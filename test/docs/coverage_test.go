@@ -76,7 +76,15 @@ var doorTests = map[string][]string{
 		"TestManifestWorkGetsFinalizerAndIsValidated",
 		"TestEachObjectHasAWork",
 		"TestExecutorIsRejected",
+		"TestKlusterletsWriteTheMetadataOfTheirManifestWorks",
 		"FuzzManifestWorks",
+	},
+	"ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, ManagedClusterAddOn": {
+		"TestAcceptanceNeedsItsRight",
+		"TestJoiningASetNeedsRightsOnBothSets",
+		"TestBindingASetNeedsItsRight",
+		"TestOnlyTheHubWritesTheOriginOfAnObject",
+		"TestNoClusterIsCreatedBesideAManagedCluster",
 	},
 	"Release, ReleaseStrategy, ReleaseApproval, ReleaseRevision": {
 		"TestARevisionChangesOnlyThePodsOfItsWorkload",
@@ -236,6 +244,11 @@ var threatTests = map[string][]string{
 		"TestAgentCreatesItsClusterOnlyInARegistration",
 		"TestJoinsWriteNoSecretOfAnAgent",
 		"TestAgentsUseNoSecretOfAnother",
+	},
+	"A klusterlet, or a credential that registers one, reaches another cluster or gets more permissions": {
+		"TestKlusterletFromBootstrapToDeletion",
+		"TestAcceptanceNeedsItsRight",
+		"TestKlusterletsWriteTheMetadataOfTheirManifestWorks",
 	},
 	"A developer replaces an existing object of a member, by `conflictResolution: Overwrite`": {
 		"TestForbiddenOverwriteKeepsTheMembersObject",

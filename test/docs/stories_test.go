@@ -72,6 +72,20 @@ done
 `
 }
 
+// joiningCluster is what the klusterlet of a cluster creates on the hub.
+const joiningCluster = `apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: ap}
+spec: {hubAcceptsClient: false}
+---
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {name: ap-x7k2p, labels: {open-cluster-management.io/cluster-name: ap}}
+spec:
+  signerName: kubernetes.io/kube-apiserver-client
+  usages: [digital signature, key encipherment, client auth]
+  request: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlJQlZUQ0IvQUlCQURDQm1URXFNQ2dHQTFVRUNnd2hjM2x6ZEdWdE9tOXdaVzR0WTJ4MWMzUmxjaTF0WVc1aApaMlZ0Wlc1ME9tRndNVGd3TmdZRFZRUUtEQzl6ZVhOMFpXMDZiM0JsYmkxamJIVnpkR1Z5TFcxaGJtRm5aVzFsCmJuUTZiV0Z1WVdkbFpDMWpiSFZ6ZEdWeWN6RXhNQzhHQTFVRUF3d29jM2x6ZEdWdE9tOXdaVzR0WTJ4MWMzUmwKY2kxdFlXNWhaMlZ0Wlc1ME9tRndPbUZuWlc1ME1UQlpNQk1HQnlxR1NNNDlBZ0VHQ0NxR1NNNDlBd0VIQTBJQQpCUGdzNkw2V0JESTUxd3lkQlRpMEVkMnkvV0dSM3ZXYncrVTVGZlFKaHI3Ly9OUG5OTkN5WGxIaU9mby82MVFnCjN4RzIvNG4yMDJ4Z01wUDY4cW5SZ0J5Z0FEQUtCZ2dxaGtqT1BRUURBZ05JQURCRkFpRUEyOEUvSzFCaVFHZDEKTTdmMXl0WXZNczRJYm51QVlHcXFtcnJhM0pDSFVBY0NJRHQ0a3E2cjBTZnUvZFpMUG1uckhyV3o5cDVDQzRKQgoyRU5KcE8rMTdWN2cKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==`
+
 // releases are the strategies and the functions of the stories about releases. $release is the name of a release.
 var releases = file("strategies.yaml", `apiVersion: release.argosy.io/v1alpha1
 kind: ReleaseStrategy
@@ -254,6 +268,15 @@ spec: {overall: {cpu: "40"}}`),
 		}},
 	{page: "docs/kinds.md", steps: []step{{command: "argosy why deployment web -n shop", want: "Healthy"}}},
 	{page: "docs/manifestworks.md"},
+	{page: "docs/ocm.md", names: []string{"TOKEN", "abc"}, before: file("ap.yaml", joiningCluster), steps: []step{
+		{command: "kubectl get managedclusters", want: "eu"},
+		{command: "kubectl get certificatesigningrequests -l open-cluster-management.io/cluster-name=ap", want: "ap-x7k2p",
+			before: "kubectl apply -f ap.yaml"},
+		{command: "kubectl get managedcluster,cluster ap", want: "cluster.cluster.karmada.io/ap",
+			before: "eventually 'kubectl get cluster ap'"},
+		{command: "kubectl annotate managedcluster ap argosy.io/force-removal=true", want: "annotated",
+			before: "kubectl apply -f ap.yaml"},
+	}, after: "kubectl delete -f ap.yaml; kubectl --context member delete namespace open-cluster-management-agent"},
 	{page: "docs/metrics.md", steps: []step{{command: "kubectl get --raw /metrics", want: "argosy_build_info"}}},
 	{page: "docs/reference/README.md", steps: []step{{command: "argosy --help", want: "simulate"},
 		{command: "kubectl explain propagationpolicy.spec", want: "placement"}}},

@@ -565,6 +565,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 	for _, list := range lists {
 		for _, r := range list.APIResources {
 			if (strings.Contains(list.GroupVersion, "karmada.io/") || strings.Contains(list.GroupVersion, "argosy.io/") ||
+				strings.Contains(list.GroupVersion, "open-cluster-management.io/") ||
 				strings.HasPrefix(list.GroupVersion, "multicluster.")) && !strings.Contains(r.Name, "/") {
 				shown[list.GroupVersion+" "+r.Name] = fmt.Sprintf("%s %v %v %v", r.Kind, r.Namespaced, r.ShortNames, r.Categories)
 			}
@@ -604,6 +605,17 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"release.argosy.io/v1alpha1 releaserevisions":          "ReleaseRevision true [rrev] []",
 		"release.argosy.io/v1alpha1 releaseguards":             "ReleaseGuard false [rgd] []",
 		"release.argosy.io/v1alpha1 releasechecks":             "ReleaseCheck true [rck] []",
+		"work.open-cluster-management.io/v1 manifestworks":     "ManifestWork true [] []",
+		"cluster.open-cluster-management.io/v1 managedclusters": "ManagedCluster " +
+			"false [mcl mcls] []",
+		"cluster.open-cluster-management.io/v1beta2 managedclustersets": "ManagedClusterSet " +
+			"false [mclset mclsets] []",
+		"cluster.open-cluster-management.io/v1beta2 managedclustersetbindings": "ManagedClusterSetBinding " +
+			"true [mclsetbinding mclsetbindings] []",
+		"addon.open-cluster-management.io/v1alpha1 managedclusteraddons": "ManagedClusterAddOn " +
+			"true [mca mcas] []",
+		"addon.open-cluster-management.io/v1beta1 managedclusteraddons": "ManagedClusterAddOn " +
+			"true [mca mcas] []",
 	} {
 		if shown[name] != want {
 			t.Errorf("%s is %q, want %q", name, shown[name], want)

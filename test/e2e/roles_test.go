@@ -227,6 +227,14 @@ func TestDeveloperWorksInTheNamespaceAndIsRefusedElsewhere(t *testing.T) {
 		"a customization": "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: " + ns + "}, spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: 'function InterpretHealth(o) return true end'}}}}",
 		"a WorkloadRebalancer": "{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: " +
 			ns + "}, spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: " + bank + ", name: web}]}}",
+		"a ManagedCluster": "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: " +
+			ns + "}, spec: {hubAcceptsClient: true}}",
+		"a ManagedClusterSet": "{apiVersion: cluster.open-cluster-management.io/v1beta2, kind: ManagedClusterSet, " +
+			"metadata: {name: " + ns + "}}",
+		"a ManagedClusterSetBinding": "{apiVersion: cluster.open-cluster-management.io/v1beta2, " +
+			"kind: ManagedClusterSetBinding, metadata: {namespace: " + ns + ", name: global}, spec: {clusterSet: global}}",
+		"a ManagedClusterAddOn": "{apiVersion: addon.open-cluster-management.io/v1beta1, kind: ManagedClusterAddOn, " +
+			"metadata: {namespace: " + ns + ", name: a}, spec: {}}",
 		"a Remedy": "{apiVersion: remedy.karmada.io/v1alpha1, kind: Remedy, metadata: {name: " + ns +
 			"}, spec: {clusterAffinity: {clusterNames: [none]}, actions: [TrafficControl]}}",
 		"a SidecarSet": "{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: " + ns +

@@ -29,6 +29,9 @@ func (o *objects) validateCluster(ctx context.Context, r request, c, old *cluste
 	if err := o.authorizeSystemNames(ctx, r); err != nil {
 		return err
 	}
+	if err := o.refuseSecondOwner(ctx, r); err != nil {
+		return err
+	}
 	if err := r.refuse(validate.Cluster(c)); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ type hub struct {
 	options      Options
 	// reads is who may get what, as "user group/resource namespace/name"; admin may all.
 	reads map[string]bool
-	// may are other rights, as "user verb resource namespace".
+	// may are other rights, as "user verb resource namespace" or "user verb resource/subresource name".
 	may map[string]bool
 	// users are those that are known by more than their name.
 	users map[string]*user.DefaultInfo
@@ -73,6 +73,7 @@ var listKinds = map[schema.GroupVersionResource]string{
 	{Group: "work.karmada.io", Version: "v1alpha2",
 		Resource: "clusterresourcebindings"}: "ClusterResourceBindingList",
 	{Group: "cluster.karmada.io", Version: "v1alpha1", Resource: "clusters"}: "ClusterList",
+	managedClusters: "ManagedClusterList",
 	federatedQuotas: "FederatedResourceQuotaList",
 	{Group: "autoscaling", Version: "v2",
 		Resource: "horizontalpodautoscalers"}: "HorizontalPodAutoscalerList",
@@ -156,7 +157,11 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 				// Other rights are in h.may: "user verb resource namespace". admin has them all.
 				if slices.Contains([]string{"list", "escalate", "bind", "update"}, a.GetVerb()) &&
 					a.GetUser().GetName() == "admin" || a.GetAPIGroup() == "release.argosy.io" && a.GetUser().GetName() == "admin" ||
-					h.may[fmt.Sprintf("%s %s %s %s", a.GetUser().GetName(), a.GetVerb(), a.GetResource(), a.GetNamespace())] {
+					strings.HasSuffix(a.GetAPIGroup(), "open-cluster-management.io") && a.GetUser().GetName() == "admin" ||
+					a.GetAPIGroup() != registrations.Group && h.may[fmt.Sprintf("%s %s %s %s", a.GetUser().GetName(), a.GetVerb(),
+						a.GetResource(), a.GetNamespace())] ||
+					h.may[fmt.Sprintf("%s %s %s/%s %s", a.GetUser().GetName(), a.GetVerb(), a.GetResource(), a.GetSubresource(),
+						a.GetName())] {
 					return authorizer.DecisionAllow, "", nil
 				}
 				return authorizer.DecisionNoOpinion, "", nil

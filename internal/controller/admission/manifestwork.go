@@ -18,23 +18,39 @@ import (
 var clusters = clusterv1alpha1.GroupVersion.WithResource("clusters")
 
 // mutateManifestWork adds the finalizer to a new ManifestWork in the write that creates it: nothing is applied before
-// it has one.
-func (o *objects) mutateManifestWork(_ context.Context, r request) error {
-	if finalizers := r.obj.GetFinalizers(); r.creating() && !slices.Contains(finalizers, ocmv1.ManifestWorkFinalizer) {
-		r.obj.SetFinalizers(append(finalizers, ocmv1.ManifestWorkFinalizer))
+// it has one. A klusterlet adds it itself.
+func (o *objects) mutateManifestWork(ctx context.Context, r request) error {
+	finalizers := r.obj.GetFinalizers()
+	if !r.creating() || slices.Contains(finalizers, ocmv1.ManifestWorkFinalizer) {
+		return nil
 	}
+	if _, byKlusterlet, err := o.workCluster(ctx, r.GetNamespace()); err != nil || byKlusterlet {
+		return err
+	}
+	r.obj.SetFinalizers(append(finalizers, ocmv1.ManifestWorkFinalizer))
 	return nil
 }
 
-// validateManifestWork validates the changes of a ManifestWork, and warns of fields that have another effect here.
+// validateManifestWork validates the changes of a ManifestWork, and warns of fields that have another effect here. A
+// klusterlet may change the metadata of those of its cluster, such as finalizers.
 func (o *objects) validateManifestWork(ctx context.Context, r request, mw, was *ocmv1.ManifestWork) error {
+	if own, is := klusterletOf(r); is && (own != r.GetNamespace() || !r.keepsSpec()) {
+		return admission.NewForbidden(r, fmt.Errorf(
+			"the klusterlet of cluster %q may change only the metadata and the status of ManifestWorks in namespace %[1]s", own))
+	}
+	if r.keepsSpec() {
+		return nil
+	}
 	if err := o.authorizeWorks(ctx, r, "create"); err != nil {
 		return err
 	}
 	if err := r.refuse(validate.ManifestWork(mw)); err != nil {
 		return err
 	}
-	cluster, err := get[clusterv1alpha1.Cluster](ctx, o.client.Resource(clusters), r.GetNamespace())
+	cluster, byKlusterlet, err := o.workCluster(ctx, r.GetNamespace())
+	if byKlusterlet {
+		return nil // the warnings are about what the hub does
+	}
 	if cluster == nil && err == nil && r.old == nil {
 		warning.AddWarning(ctx, "", fmt.Sprintf(
 			"metadata.namespace: there is no cluster %q: a ManifestWork is applied in the cluster with the name of its namespace; this one is applied when the cluster joins", r.GetNamespace()))

@@ -26,6 +26,8 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
+	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -145,9 +147,10 @@ func newObjects(index *index, options Options) *objects {
 		autoscalingv1alpha1.Resource("federatedhpas"): {
 			withDefaults(func(_ request, f *autoscalingv1alpha1.FederatedHPA) { validate.DefaultFederatedHPA(f) }),
 			checking(validate.FederatedHPA)},
-		autoscalingv1alpha1.Resource("cronfederatedhpas"): {nil, checking(validate.CronFederatedHPA)},
-		ocmv1.Resource("manifestworks"): {o.mutateManifestWork,
-			ifChanged(typed(o.validateManifestWork))},
+		autoscalingv1alpha1.Resource("cronfederatedhpas"):            {nil, checking(validate.CronFederatedHPA)},
+		ocmv1.Resource("manifestworks"):                              {o.mutateManifestWork, typed(o.validateManifestWork)},
+		clusterv1.Resource("managedclusters"):                        {mutateManagedCluster, typed(o.validateManagedCluster)},
+		setv1beta2.Resource("managedclustersetbindings"):             {nil, typed(o.validateSetBinding)},
 		clusterv1alpha1.Resource("clusters"):                         {withDefaults(defaultCluster), typed(o.validateCluster)},
 		configv1alpha1.Resource("resourceinterpretercustomizations"): {normalise, typed(o.validateCustomization)},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil,
@@ -251,6 +254,11 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 		return nil
 	}
 	k, r, ok := o.judge(a)
+	if ok {
+		if err := o.guardRegistration(r); err != nil {
+			return err
+		}
+	}
 	// The deletion of an invalid object is not blocked: its finalizers must be removable. Its spec has effect until then,
 	// so a change of the spec is validated.
 	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil && r.keepsSpec() && sameRelease(r) {
@@ -265,10 +273,15 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 
 // validateDeletion judges deletions, those of a collection object by object.
 func (o *objects) validateDeletion(ctx context.Context, a admission.Attributes) error {
-	if a.GetResource().GroupResource() != ocmv1.Resource("manifestworks") || a.GetSubresource() != "" {
+	switch of := a.GetResource().GroupResource(); {
+	case a.GetSubresource() != "":
 		return nil
+	case of == ocmv1.Resource("manifestworks"):
+		return o.authorizeWorks(ctx, a, "delete")
+	case of == clusterv1alpha1.Resource("clusters"), of == clusterv1.Resource("managedclusters"):
+		return o.refuseDerived(ctx, a)
 	}
-	return o.authorizeWorks(ctx, a, "delete")
+	return nil
 }
 
 func (o *objects) judge(a admission.Attributes) (kind, request, bool) {

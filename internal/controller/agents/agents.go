@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 )
@@ -58,7 +59,7 @@ func (g *granter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	switch {
 	case cluster.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil
-	case !membership.Pulls(cluster):
+	case !membership.Pulls(cluster), klusterlet.Manages(cluster):
 		grants := pull.GrantsOf(cluster.Name)
 		return reconcile.Result{}, commit.DeleteAll(ctx, g.client, grants.Objects())
 	}

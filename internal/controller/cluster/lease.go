@@ -16,6 +16,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -63,7 +64,7 @@ func (l *leases) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	if err != nil || !membership.Pulls(cluster) {
+	if err != nil || !membership.Pulls(cluster) || klusterlet.Manages(cluster) {
 		delete(l.seen, req.Name)
 		return reconcile.Result{}, nil
 	}

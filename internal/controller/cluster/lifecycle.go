@@ -25,6 +25,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 	"github.com/argosy-io/argosy/internal/core/cluster/remedy"
@@ -192,7 +193,8 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	if err := l.client.List(ctx, &works, client.InNamespace(name)); err != nil {
 		return 0, fmt.Errorf("list works of cluster %q: %w", cluster.Name, err)
 	}
-	reachable := membership.IsReady(cluster)
+	// A klusterlet does not read Works.
+	reachable := membership.IsReady(cluster) && !klusterlet.Manages(cluster)
 	for i := range works.Items {
 		if err := commit.Delete(ctx, l.client, &works.Items[i]); err != nil {
 			return 0, err

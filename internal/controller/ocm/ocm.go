@@ -26,10 +26,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -82,6 +84,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	if itself, err := r.hasKlusterlet(ctx, key.Namespace); err != nil || itself {
+		return 0, err
+	}
 	existing, err := r.worksOf(ctx, key)
 	if err != nil {
 		return 0, err
@@ -412,6 +417,23 @@ func (r *reconciler) cluster(ctx context.Context, name string) (*clusterv1alpha1
 		return nil, fmt.Errorf("get cluster %q: %w", name, err)
 	}
 	return c, nil
+}
+
+// hasKlusterlet reports whether a klusterlet applies the ManifestWorks of a cluster and writes their status. Admission
+// decides alike.
+func (r *reconciler) hasKlusterlet(ctx context.Context, name string) (bool, error) {
+	c, mc := &clusterv1alpha1.Cluster{}, &clusterv1.ManagedCluster{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, c, client.UnsafeDisableDeepCopy)
+	if err == nil {
+		return klusterlet.Manages(c), nil
+	}
+	if apierrors.IsNotFound(err) {
+		err = r.client.Get(ctx, client.ObjectKey{Name: name}, mc, client.UnsafeDisableDeepCopy)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("find out who acts in cluster %q: %w", name, err)
+	}
+	return err == nil && !klusterlet.Derived(mc), nil
 }
 
 // unready returns why a cluster cannot be read; nil if it can, and for a missing cluster.

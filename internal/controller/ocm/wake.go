@@ -22,11 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/filter"
@@ -67,6 +69,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, c client.Object) []reconcile.Request {
 				return r.manifestWorksIn(ctx, c.GetName())
 			}), builder.WithPredicates(filter.AfterStart, clusterTurned)).
+		Watches(&clusterv1.ManagedCluster{},
+			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mc client.Object) []reconcile.Request {
+				return r.manifestWorksIn(ctx, mc.GetName())
+			}), builder.WithPredicates(filter.AfterStart, klusterletTurned)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
 			space client.Object) []reconcile.Request {
 			if cluster, err := names.ClusterOf(space.GetName()); err == nil {
@@ -101,6 +107,11 @@ var asked = filter.Changes(func(was, is *ocmv1.ManifestWork) bool {
 var clusterTurned = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 	return unready(was) != nil && unready(is) == nil || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements)
+})
+
+// klusterletTurned selects ManagedClusters that are new or gone, or that the hub begins to write.
+var klusterletTurned = filter.Changes(func(was, is *clusterv1.ManagedCluster) bool {
+	return klusterlet.Derived(was) != klusterlet.Derived(is)
 })
 
 // manifestWorksIn returns the ManifestWorks of a cluster.

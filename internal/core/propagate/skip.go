@@ -22,7 +22,9 @@ var controlPlane = map[string]bool{
 	"search.karmada.io":      true,
 	"events.k8s.io":          true,
 
-	"work.open-cluster-management.io": true,
+	"addon.open-cluster-management.io":   true,
+	"cluster.open-cluster-management.io": true,
+	"work.open-cluster-management.io":    true,
 }
 
 // Propagable reports whether objects of a kind may be templates at all.

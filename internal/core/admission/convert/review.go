@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	addonv1alpha1 "github.com/argosy-io/argosy/api/ocm/addon/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
@@ -43,8 +44,11 @@ func convertRaw(raw runtime.RawExtension, apiVersion string) (runtime.RawExtensi
 		return runtime.RawExtension{}, fmt.Errorf("decode: %w", err)
 	}
 	convert := Binding
-	if kruise.Converts(obj.GroupVersionKind().GroupKind()) {
+	switch gk := obj.GroupVersionKind().GroupKind(); {
+	case kruise.Converts(gk):
 		convert = kruise.Convert
+	case gk.Group == addonv1alpha1.GroupVersion.Group:
+		convert = Addon
 	}
 	converted, err := convert(obj, apiVersion)
 	if err != nil {

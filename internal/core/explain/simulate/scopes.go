@@ -20,6 +20,8 @@ var noNamespace = map[string][]string{
 	"apps.kruise.io":         {"BroadcastJobTemplate", "ImagePullJobTemplate"},
 	"argoproj.io":            {"ClusterAnalysisTemplate"},
 	"cluster.karmada.io":     {"Cluster"},
+	"cluster.open-cluster-management.io": {"ManagedCluster",
+		"ManagedClusterSet"},
 	"config.karmada.io": {"ReplicaSchedulingPolicy", "ResourceInterpreterCustomization",
 		"ResourceInterpreterWebhookConfiguration"},
 	"networking.k8s.io":         {"IngressClass"},

@@ -173,6 +173,7 @@ var inNoNamespace = strings.Fields("/namespaces /nodes /persistentvolumes admiss
 	"cluster.karmada.io config.karmada.io remedy.karmada.io policy.karmada.io/clusteroverridepolicies " +
 	"policy.karmada.io/clusterpropagationpolicies policy.karmada.io/clustertaintpolicies " +
 	"work.karmada.io/clusterresourcebindings search.karmada.io" +
+	" cluster.open-cluster-management.io/managedclusters cluster.open-cluster-management.io/managedclustersets" +
 	" release.argosy.io/enclosedmanifests release.argosy.io/releaseguards")
 
 // clusterScoped reports whether the objects are in no namespace. Only a right to all objects may be about those of all

@@ -91,6 +91,9 @@ const (
 	whyMetrics    = "each member answers with what the user may read there, which also needs clusters/proxy; it is read-only"
 	whySearch     = "it shows objects of clusters of which the user may use clusters/proxy, as far as the cluster permits the " +
 		"user to read them"
+	whyBound = "it lets Placements of its namespace select the clusters of a set. Admission also requires the right to bind " +
+		"that set"
+	whyAddons = "its namespace is that of a cluster, so only operators may write it"
 	whyCopies = "it contains the data of the Secret that it copies to namespaces"
 )
 
@@ -148,6 +151,15 @@ var Decisions = []Decision{
 	// The fleet, and what kinds mean in it.
 	{Group: "cluster.karmada.io", Resource: "clusters", Status: true,
 		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: tends}, Why: whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
+	{Group: "cluster.open-cluster-management.io", Resource: "managedclusters", Status: true,
+		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: tends},
+		Why:    whyFleet + ". The rights to register clusters, to accept them and to move them between sets are granted separately"},
+	{Group: "cluster.open-cluster-management.io", Resource: "managedclustersets", Status: true, levels: operators,
+		Why: whyFleet},
+	{Group: "cluster.open-cluster-management.io", Resource: "managedclustersetbindings", Status: true,
+		levels: levels{view: reads, edit: reads, admin: writes, operator: reads}, Why: whyBound},
+	{Group: "addon.open-cluster-management.io", Resource: "managedclusteraddons", Status: true, levels: operators,
+		Why: whyAddons},
 	{Group: "cluster.karmada.io", Resource: "clusters/proxy",
 		Why: "it gives access to a member: it is granted for each cluster by name"},
 	{Group: "metrics.k8s.io", Resource: "pods", levels: readers, Why: whyMetrics},
