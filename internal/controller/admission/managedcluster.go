@@ -102,11 +102,13 @@ func (o *objects) authorizeAcceptance(ctx context.Context, r request) error {
 		return fmt.Errorf("get namespace %s: %w", name, err)
 	case namespace.GetDeletionTimestamp() != nil:
 		return admission.NewForbidden(r, fmt.Errorf(
-			"namespace %s, in which the klusterlet of the cluster gets its rights, is being deleted: accept the cluster when the namespace is gone",
+			"namespace %s, in which the klusterlet of the cluster gets its rights, is being deleted: accept the cluster "+
+				"when the namespace is gone",
 			name))
 	case namespace.GetLabels()[clusterv1.ClusterNameLabel] != name:
 		warning.AddWarning(ctx, "", fmt.Sprintf(
-			"spec.hubAcceptsClient: namespace %s exists already, and the klusterlet can now read the ManifestWorks and write the Leases and events in it",
+			"spec.hubAcceptsClient: namespace %s exists already, and the klusterlet can now read the ManifestWorks and "+
+				"write the Leases and events in it",
 			name))
 	}
 	return nil
@@ -127,7 +129,8 @@ func (o *objects) authorizeSets(ctx context.Context, r request, mc, was *cluster
 			continue
 		}
 		if err := o.require(ctx, r, right{verb: "create", resource: managedClusterSets, subresource: "join", name: set},
-			"user %q cannot move cluster %q into or out of the ManagedClusterSet %q: this needs permission to create managedclustersets/join in %s for that set",
+			"user %q cannot move cluster %q into or out of the ManagedClusterSet %q: this needs permission to create "+
+				"managedclustersets/join in %s for that set",
 			r.GetUserInfo().GetName(), mc.Name, set, managedClusterSets.Group); err != nil {
 			return err
 		}
@@ -232,11 +235,11 @@ func (o *objects) workCluster(ctx context.Context, namespace string) (c *cluster
 		return nil, false, fmt.Errorf("get cluster %q: %w", namespace, err)
 	}
 	if c != nil {
-		return c, klusterlet.Manages(c), nil
+		return c, klusterlet.AppliesWorks(c, nil), nil
 	}
 	mc, err := get[clusterv1.ManagedCluster](ctx, o.client.Resource(managedClusters), namespace)
 	if err != nil {
 		return nil, false, fmt.Errorf("get ManagedCluster %q: %w", namespace, err)
 	}
-	return nil, mc != nil && !klusterlet.Derived(mc), nil
+	return nil, klusterlet.AppliesWorks(nil, mc), nil
 }

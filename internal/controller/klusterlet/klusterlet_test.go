@@ -247,7 +247,7 @@ func TestDeletedClusterIsCleanedUpInOrder(t *testing.T) {
 		w.report("eu", metav1.ConditionTrue)
 		w.expect("eu", "Accepted True; Available True; ; Ready True")
 		prior := func(priority, name string) *ocmv1.ManifestWork {
-			mw := held("eu", name)
+			mw := newWork("eu", name)
 			if priority != "" {
 				mw.Annotations = map[string]string{clusterv1.CleanupPriorityAnnotation: priority}
 			}
@@ -337,8 +337,8 @@ func TestClusterOfKarmadaIsAManagedCluster(t *testing.T) {
 	})
 }
 
-// held is a ManifestWork that its klusterlet cleans up.
-func held(cluster, name string) *ocmv1.ManifestWork {
+// newWork returns a ManifestWork that its klusterlet cleans up.
+func newWork(cluster, name string) *ocmv1.ManifestWork {
 	return &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name,
 		Finalizers: []string{ocmv1.ManifestWorkFinalizer}}}
 }
@@ -347,7 +347,7 @@ func TestOnlyAnAcceptedClusterIsCleanedUp(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "eu"}})
-		mw := held("eu", "of-a-push-cluster-that-left")
+		mw := newWork("eu", "of-a-push-cluster-that-left")
 		w.Make(mw)
 		w.Make(named("eu"))
 		w.Quiet()
@@ -407,7 +407,7 @@ func TestPushJoinTakesANameThatIsNotAccepted(t *testing.T) {
 		mc.Finalizers = []string{clusterv1.RightsFinalizer, clusterv1.CleanupFinalizer}
 		w.Make(mc)
 		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "eu"}})
-		mw := held("eu", "web")
+		mw := newWork("eu", "web")
 		w.Make(mw)
 		w.Join("eu")
 		w.Eventually("the hub writes the ManagedCluster", func() string {
@@ -431,7 +431,7 @@ func TestNothingIsDeletedWithTheDefinition(t *testing.T) {
 		w.accept("eu", true)
 		w.report("eu", metav1.ConditionTrue)
 		w.expect("eu", "Accepted True; Available True; ; Ready True")
-		mw := held("eu", "web")
+		mw := newWork("eu", "web")
 		w.Make(mw)
 		crd := &unstructured.Unstructured{}
 		crd.SetGroupVersionKind(controllertest.Definition.GroupVersionKind)

@@ -419,13 +419,12 @@ func (r *reconciler) cluster(ctx context.Context, name string) (*clusterv1alpha1
 	return c, nil
 }
 
-// hasKlusterlet reports whether a klusterlet applies the ManifestWorks of a cluster and writes their status. Admission
-// decides alike.
+// hasKlusterlet reports whether a klusterlet applies the ManifestWorks of a cluster and writes their status.
 func (r *reconciler) hasKlusterlet(ctx context.Context, name string) (bool, error) {
 	c, mc := &clusterv1alpha1.Cluster{}, &clusterv1.ManagedCluster{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, c, client.UnsafeDisableDeepCopy)
 	if err == nil {
-		return klusterlet.Manages(c), nil
+		return klusterlet.AppliesWorks(c, nil), nil
 	}
 	if apierrors.IsNotFound(err) {
 		err = r.client.Get(ctx, client.ObjectKey{Name: name}, mc, client.UnsafeDisableDeepCopy)
@@ -433,7 +432,7 @@ func (r *reconciler) hasKlusterlet(ctx context.Context, name string) (bool, erro
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("find out who acts in cluster %q: %w", name, err)
 	}
-	return err == nil && !klusterlet.Derived(mc), nil
+	return err == nil && klusterlet.AppliesWorks(nil, mc), nil
 }
 
 // unready returns why a cluster cannot be read; nil if it can, and for a missing cluster.

@@ -14,7 +14,7 @@ type ManagedClusterSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which clusters belong to the set. Default: those with the label
+	// Spec selects the clusters of the set. Default: those with the label
 	// cluster.open-cluster-management.io/clusterset and the name of the set.
 	// +kubebuilder:default={clusterSelector: {selectorType: ExclusiveClusterSetLabel}}
 	Spec ManagedClusterSetSpec `json:"spec,omitempty"`
@@ -31,7 +31,7 @@ type ManagedClusterSetList struct {
 	Items           []ManagedClusterSet `json:"items"`
 }
 
-// ManagedClusterSetSpec says which clusters belong to a set.
+// ManagedClusterSetSpec selects the clusters of a set.
 type ManagedClusterSetSpec struct {
 	// ClusterSelector selects the clusters.
 	// +kubebuilder:default={selectorType: ExclusiveClusterSetLabel}

@@ -94,7 +94,7 @@ func Taints(mc *clusterv1.ManagedCluster, now time.Time) []clusterv1.Taint {
 	var taints []clusterv1.Taint
 	missing := key != ""
 	for _, t := range mc.Spec.Taints {
-		if kept(t.Key) && t.Effect == clusterv1.NoSelect {
+		if isHubTaint(t.Key) && t.Effect == clusterv1.NoSelect {
 			if t.Key != key || !missing {
 				continue
 			}

@@ -36,6 +36,15 @@ func Derived(mc *clusterv1.ManagedCluster) bool {
 	return mc.Annotations[wellknown.DerivedFromAnnotation] == fromCluster
 }
 
+// AppliesWorks reports whether a klusterlet, and not the hub, applies the ManifestWorks of a cluster. c and mc are its
+// Cluster and its ManagedCluster; nil for none. mc matters only without a Cluster.
+func AppliesWorks(c *clusterv1alpha1.Cluster, mc *clusterv1.ManagedCluster) bool {
+	if c != nil {
+		return Manages(c)
+	}
+	return mc != nil && !Derived(mc)
+}
+
 // Names of claims. Klusterlets report the first three; the hub reports all of them for a Cluster.
 const (
 	claimVersion  = "kubeversion.open-cluster-management.io"
@@ -102,7 +111,7 @@ func ClusterFrom(mc *clusterv1.ManagedCluster, was *clusterv1alpha1.Cluster, now
 	// NoSelect ends selections of Placements. Its counterpart would evict workloads, so it only keeps new ones away.
 	var wanted []corev1.Taint
 	for _, t := range mc.Spec.Taints {
-		if !kept(t.Key) && t.Effect != clusterv1.PreferNoSelect && isValue(t.Value) {
+		if !isHubTaint(t.Key) && t.Effect != clusterv1.PreferNoSelect && isValue(t.Value) {
 			wanted = append(wanted, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffectNoSchedule})
 		}
 	}
@@ -239,8 +248,8 @@ func quantities(of corev1.ResourceList) clusterv1.ResourceList {
 	return copied
 }
 
-// kept reports whether the hub keeps a taint of a ManagedCluster by itself.
-func kept(key string) bool {
+// isHubTaint reports whether the hub sets the taint of a ManagedCluster by the condition Available.
+func isHubTaint(key string) bool {
 	return key == clusterv1.TaintUnavailable || key == clusterv1.TaintUnreachable
 }
 

@@ -192,3 +192,25 @@ func TestKlusterletsWriteOnlyTheirAddresses(t *testing.T) {
 		t.Error("a bootstrap token does not register klusterlets")
 	}
 }
+
+func TestManifestWorksAreAppliedByOne(t *testing.T) {
+	push, pulled := &clusterv1alpha1.Cluster{}, ClusterFrom(&clusterv1.ManagedCluster{}, nil, now)
+	own, written := &clusterv1.ManagedCluster{}, ManagedFrom(push, nil, now)
+	for story, tc := range map[string]struct {
+		c    *clusterv1alpha1.Cluster
+		mc   *clusterv1.ManagedCluster
+		want bool
+	}{
+		"no cluster":                             {nil, nil, false},
+		"a klusterlet that is not accepted":      {nil, own, true},
+		"a ManagedCluster whose Cluster left":    {nil, written, false},
+		"a Cluster of Karmada":                   {push, written, false},
+		"that, beside one that was not accepted": {push, own, false},
+		"a Cluster with a klusterlet":            {pulled, own, true},
+		"that, without its ManagedCluster":       {pulled, nil, true},
+	} {
+		if got := AppliesWorks(tc.c, tc.mc); got != tc.want {
+			t.Errorf("%s: a klusterlet applies its ManifestWorks: %t", story, got)
+		}
+	}
+}
