@@ -47,6 +47,20 @@ var parsed = sync.OnceValues(func() ([]apiextensionsv1.CustomResourceDefinition,
 		if err := yaml.UnmarshalStrict(data, &crds[i]); err != nil {
 			return nil, fmt.Errorf("parse embedded %s: %w", e.Name(), err)
 		}
+		if crds[i].Spec.Group == "cluster.karmada.io" {
+			allowNoReason(&crds[i])
+		}
 	}
 	return crds, nil
 })
+
+// allowNoReason lets conditions of Clusters have an empty reason. Karmada serves Clusters without a schema, and its
+// clients write such conditions, for example for Remedies.
+func allowNoReason(clusters *apiextensionsv1.CustomResourceDefinition) {
+	for _, v := range clusters.Spec.Versions {
+		condition := v.Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"].Items.Schema
+		reason := condition.Properties["reason"]
+		reason.MinLength, reason.Pattern = nil, ""
+		condition.Properties["reason"] = reason
+	}
+}

@@ -157,6 +157,30 @@ func TestAPIServersAcceptTheDefinitionsOfReleases(t *testing.T) {
 	}
 }
 
+// Karmada's clients write conditions without a reason into Clusters, which Karmada serves without a schema. Its other
+// kinds have the schema of Kubernetes.
+func TestOnlyClustersHaveConditionsWithoutAReason(t *testing.T) {
+	for _, crd := range mustAll(t) {
+		for _, v := range crd.Spec.Versions {
+			conditions, found := v.Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
+			if !found || conditions.Items == nil {
+				continue
+			}
+			reason, known := conditions.Items.Schema.Properties["reason"]
+			if !known || !slices.Contains(conditions.Items.Schema.Required, "reason") {
+				continue // not a condition of Kubernetes
+			}
+			loose := reason.MinLength == nil && reason.Pattern == ""
+			if want := crd.Spec.Names.Kind == "Cluster"; loose != want {
+				t.Errorf("%s %s: an empty reason is permitted: %v, want %v", crd.Name, v.Name, loose, want)
+			}
+			if reason.MaxLength == nil {
+				t.Errorf("%s %s: a reason has no longest length", crd.Name, v.Name)
+			}
+		}
+	}
+}
+
 func TestAllGivesEachCallerItsOwnCopy(t *testing.T) {
 	mustAll(t)[0].Spec.Group = "changed"
 	if got := mustAll(t)[0].Spec.Group; got == "changed" {

@@ -15,6 +15,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
@@ -452,6 +453,35 @@ func work(cluster string) *unstructured.Unstructured {
 }
 
 // A binding that was written counts until the cache shows it, and no longer when it is gone.
+// Karmada's suite waits for an event of each.
+func TestFirstSuccessesOfAQuotaAreEvents(t *testing.T) {
+	for level, want := range map[commit.SuccessEvents]int{commit.SuccessEventsNone: 0, commit.SuccessEventsDefault: 1,
+		commit.SuccessEventsAll: 1} {
+		t.Run(string(level), func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) {
+				w := newQuotas(t, Options{Successes: level})
+				w.quota("team", "cpu: 5", "{clusterName: m1, hard: {cpu: 2}}")
+				var in *unstructured.Unstructured
+				w.Eventually("the cluster has the quota", func() string {
+					if in = w.members["m1"].Object(controllertest.ResourceQuota, "shop", "team"); in == nil {
+						return "it has none"
+					}
+					return ""
+				})
+				in.Object["status"] = map[string]any{"hard": map[string]any{"cpu": "2"}, "used": map[string]any{"cpu": "1"}}
+				w.members["m1"].Put(in)
+				w.Advance(3 * time.Second)
+				w.Quiet()
+				for _, reason := range []string{"SyncWorkSucceed", "CollectOverallStatusSucceed", "AggregateStatusSucceed"} {
+					if got := countEvents(w.Hub)["FederatedResourceQuota "+reason]; got != want {
+						t.Errorf("%d events %s, want %d", got, reason, want)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestDeletedWorkloadFreesTheQuotaAtOnce(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

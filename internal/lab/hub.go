@@ -64,6 +64,7 @@ func (h *Hub) Start(ctx context.Context, args ...string) error {
 	// The hub must not outlive whoever started it.
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := h.cmd.Start(); err != nil {
+		h.close()
 		return fmt.Errorf("start the hub: %w", err)
 	}
 	h.exited = make(chan struct{})

@@ -144,11 +144,11 @@ const (
 //
 //reference:event Normal, all on binding and template
 const (
-	// EventSyncWorkSucceed: the Works are written.
+	// EventSyncWorkSucceed: the Works are written. By default on a FederatedResourceQuota.
 	EventSyncWorkSucceed = "SyncWorkSucceed"
-	// EventAggregateStatusSucceed: the status was aggregated.
+	// EventAggregateStatusSucceed: the status was aggregated. By default on a FederatedResourceQuota, the first time.
 	EventAggregateStatusSucceed = "AggregateStatusSucceed"
-	// EventCollectOverallStatusSucceed: the usage of the namespace was counted.
+	// EventCollectOverallStatusSucceed: the usage of the namespace was counted. By default the first time.
 	//
 	//reference:event Normal, all on FederatedResourceQuota
 	EventCollectOverallStatusSucceed = "CollectOverallStatusSucceed"

@@ -138,11 +138,22 @@ func (r *reconciler) count(ctx context.Context, q *policyv1alpha1.FederatedResou
 	if wrote, err := commit.Status(ctx, r.client, q, want); err != nil || !wrote {
 		return client.IgnoreNotFound(err)
 	}
-	r.events.RecordStep(workv1alpha2.EventCollectOverallStatusSucceed, "Counting the usage of the namespace succeeded.", q)
+	r.record(len(q.Status.Overall) == 0, workv1alpha2.EventCollectOverallStatusSucceed,
+		"Counting the usage of the namespace succeeded.", q)
 	if !equality.Semantic.DeepEqual(q.Status.AggregatedStatus, want.Status.AggregatedStatus) {
-		r.events.RecordStep(workv1alpha2.EventAggregateStatusSucceed, "Collecting the usage in clusters succeeded.", q)
+		r.record(len(q.Status.AggregatedStatus) == 0, workv1alpha2.EventAggregateStatusSucceed,
+			"Collecting the usage in clusters succeeded.", q)
 	}
 	return nil
+}
+
+// record records a success. By default, only the first of its kind for a quota is an event.
+func (r *reconciler) record(first bool, reason, message string, q *policyv1alpha1.FederatedResourceQuota) {
+	if first {
+		r.events.RecordSuccess(reason, message, q)
+		return
+	}
+	r.events.RecordStep(reason, message, q)
 }
 
 // worksOf returns the Works of a quota. They are read-only.
@@ -224,7 +235,7 @@ func (r *reconciler) send(ctx context.Context, q *policyv1alpha1.FederatedResour
 		r.warned.Forget(key)
 	}
 	if err == nil && changed {
-		r.events.RecordStep(workv1alpha2.EventSyncWorkSucceed, "Sync works of the quota succeeded.", q)
+		r.events.RecordSuccess(workv1alpha2.EventSyncWorkSucceed, "Sync works of the quota succeeded.", q)
 	}
 	return err
 }
