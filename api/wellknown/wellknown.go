@@ -252,7 +252,7 @@ const (
 	// does not clean up. The objects of its ManifestWorks stay in the cluster. It has no effect while the cluster is
 	// available.
 	//
-	// On: ManagedClusters. Written by: users. Read by: controller/klusterlet. Users may set it: yes.
+	// On: ManagedClusters. Written by: users. Read by: controller/cluster, controller/klusterlet. Users may set it: yes.
 	ForceRemovalAnnotation = "argosy.io/force-removal"
 
 	// ConfirmDeletionAnnotation confirms the deletion of an object that the hub needs. The value is the name of the
@@ -269,7 +269,7 @@ const (
 	// member can set it there. The hub never sends it, since a template author could use it to keep an object.
 	//
 	// On: objects in members, Works. Written by: users, cli. Read by: core/admission/validate, core/execute,
-	// core/explain/why, core/source/adopt, migration. Users may set it: yes.
+	// core/explain/why, core/source/adopt, core/source/ocm, migration. Users may set it: yes.
 	HandsOffAnnotation = "argosy.io/hands-off"
 
 	// AcceptRestoredAnnotation applies a Work that waits since the hub was restored. The value is the start of the wait.
@@ -315,6 +315,14 @@ const (
 	// On: Clusters, ManagedClusters. Written by: core/cluster/klusterlet. Read by: controller/admission,
 	// core/admission/validate, core/cluster/klusterlet. Users may set it: no.
 	DerivedFromAnnotation = "argosy.io/derived-from"
+
+	// WorkAnnotation is on a ManifestWork that the hub writes for a klusterlet: the name of its Work; empty if it asks
+	// which kinds the cluster serves.
+	//
+	// On: ManifestWorks. Written by: core/cluster/klusterlet, core/source/ocm. Read by: controller/admission,
+	// controller/execute, controller/klusterlet, core/admission/validate, core/cluster/klusterlet, core/source/ocm. Users
+	// may set it: no.
+	WorkAnnotation = "argosy.io/work"
 
 	// DerivedAnnotation lists the labels and taints of an object with DerivedFromAnnotation that came from the other
 	// object, as JSON. Others are the users' own, and stay.
@@ -546,14 +554,14 @@ const (
 	// HubAnnotation is the ID of the hub that wrote the object last.
 	//
 	// On: objects in members. Written by: core/cluster/access, core/execute. Read by: cli, core/cluster/access,
-	// core/execute, migration. Users may set it: no.
+	// core/execute, core/source/ocm, migration. Users may set it: no.
 	HubAnnotation = "argosy.io/hub"
 
 	// CreatedAnnotation = "true" marks an object that the hub created. The hub deletes no other namespace or
 	// definition.
 	//
-	// On: namespaces and definitions in members. Written by: agent, cli, core/execute. Read by: core/execute. Users may
-	// set it: no.
+	// On: namespaces and definitions in members. Written by: agent, cli, core/execute. Read by: core/execute,
+	// core/source/ocm. Users may set it: no.
 	CreatedAnnotation = "argosy.io/created"
 
 	// SentEntriesAnnotation has the names of the list entries that the hub sent, by list, as JSON. Other entries belong to

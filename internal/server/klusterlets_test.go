@@ -652,8 +652,9 @@ func workAsKlusterlet(t *testing.T, s *spoke, other string) {
 		}
 	}
 	works := s.Resource(manifestWorks).Namespace(s.name)
-	if list, err := works.List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
-		t.Errorf("a klusterlet lists its ManifestWorks: %v", err)
+	// The other one is the hub's, and asks which kinds the cluster serves.
+	if list, err := works.List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) != 2 {
+		t.Errorf("a klusterlet lists its ManifestWorks: %v, %v", list, err)
 	}
 	if err := s.setFinalizers("w", "cluster.open-cluster-management.io/manifest-work-cleanup"); err != nil {
 		t.Errorf("a klusterlet adds its finalizer: %v", err)

@@ -19,11 +19,13 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 var (
@@ -180,6 +182,27 @@ func (o *objects) refuseSecondOwner(ctx context.Context, r request) error {
 			"or run `kubectl delete managedcluster %[1]s` first", mc.Name))
 }
 
+// refuseRendered refuses that a user deletes a ManifestWork that the hub writes for a klusterlet: the klusterlet would
+// delete the objects, past the limits on deletions of Works.
+// Without its Work, it is left over.
+func (o *objects) refuseRendered(ctx context.Context, a admission.Attributes) error {
+	work, is := annotationsOf(a.GetOldObject())[wellknown.WorkAnnotation]
+	if !is || a.GetUserInfo().GetName() == user.APIServerUser {
+		return nil
+	}
+	why := "the hub asks the klusterlet with it which kinds the cluster serves"
+	if work != "" {
+		_, err := o.client.Resource(works).Namespace(names.ExecutionSpace(a.GetNamespace())).Get(ctx, work,
+			metav1.GetOptions{})
+		if commit.Absent(err) {
+			return nil
+		}
+		why = fmt.Sprintf("the hub writes it from Work %s/%s: delete the template or its policy, or the Work",
+			names.ExecutionSpace(a.GetNamespace()), work)
+	}
+	return admission.NewForbidden(a, errors.New(why))
+}
+
 // refuseDerived refuses that a user deletes the object of a cluster that the hub writes: it would write it again. If
 // the source is missing, the hub does not write it.
 func (o *objects) refuseDerived(ctx context.Context, a admission.Attributes) error {
@@ -199,17 +222,19 @@ func (o *objects) refuseDerived(ctx context.Context, a admission.Attributes) err
 }
 
 // guardRegistration refuses, also while the object is being deleted, what only the hub or administrators may write into
-// the Cluster or the ManagedCluster of a cluster: the origin, and all but its addresses for a klusterlet.
+// the Cluster, the ManagedCluster and the ManifestWorks of a cluster: the origin, and all but its addresses for a
+// klusterlet.
 func (o *objects) guardRegistration(r request) error {
 	of := r.GetResource().GroupResource()
-	if r.fromHub() || of != clusterv1alpha1.Resource("clusters") && of != clusterv1.Resource("managedclusters") {
+	if r.fromHub() || of != clusterv1alpha1.Resource("clusters") && of != clusterv1.Resource("managedclusters") &&
+		of != ocmv1.Resource("manifestworks") {
 		return nil
 	}
 	if err := r.refuse(r.origin()); err != nil {
 		return err
 	}
 	_, agent := klusterletOf(r)
-	if of == clusterv1alpha1.Resource("clusters") || !agent && !klusterlet.Registers(r.GetUserInfo().GetName(),
+	if of != clusterv1.Resource("managedclusters") || !agent && !klusterlet.Registers(r.GetUserInfo().GetName(),
 		r.GetUserInfo().GetGroups()) {
 		return nil
 	}

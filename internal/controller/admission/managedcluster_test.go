@@ -321,10 +321,14 @@ func TestTheHubDatesTaints(t *testing.T) {
 // A forged origin would decide which agent has rights in a cluster.
 func TestOnlyTheHubWritesTheOriginOfAnObject(t *testing.T) {
 	h := newHub(t)
+	h.may = map[string]bool{user.APIServerUser + " create works karmada-es-eu": true,
+		"admin create works karmada-es-eu": true}
 	for _, plain := range []*unstructured.Unstructured{managedCluster(t, "eu", "default", denied),
 		object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: eu},
-			spec: {syncMode: Push, apiEndpoint: "https://127.0.0.1:6443"}}`)} {
-		for _, key := range []string{"argosy.io/derived-from", "argosy.io/derived"} {
+			spec: {syncMode: Push, apiEndpoint: "https://127.0.0.1:6443"}}`),
+		object(t, `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: it, namespace: eu},
+			spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}]}}}`)} {
+		for _, key := range []string{"argosy.io/derived-from", "argosy.io/derived", "argosy.io/work"} {
 			marked, other := plain.DeepCopy(), plain.DeepCopy()
 			marked.SetAnnotations(map[string]string{key: "Cluster"})
 			other.SetAnnotations(map[string]string{key: "ManagedCluster", "a": "b"})
@@ -406,6 +410,39 @@ func TestNoClusterIsCreatedBesideAManagedCluster(t *testing.T) {
 	mc.SetAnnotations(map[string]string{"argosy.io/derived-from": "Cluster"})
 	if _, _, err := newHub(t, mc).write("admin", cluster, nil); err != nil {
 		t.Errorf("what the hub made of a former Cluster: %v", err)
+	}
+}
+
+// Its klusterlet would delete the objects, past the limits on deletions of Works.
+func TestUsersDoNotDeleteAManifestWorkOfTheHub(t *testing.T) {
+	const eu = "system:open-cluster-management:eu:agent"
+	work := func(annotations map[string]string) *unstructured.Unstructured {
+		mw := object(t, `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: it, namespace: eu},
+			spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}]}}}`)
+		mw.SetAnnotations(annotations)
+		return mw
+	}
+	h := newHub(t, object(t, `{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: web-1,
+		namespace: karmada-es-eu}, spec: {workload: {manifests: []}}}`))
+	h.may = map[string]bool{user.APIServerUser + " delete works karmada-es-eu": true,
+		"admin delete works karmada-es-eu": true}
+	for story, tc := range map[string]struct {
+		user    string
+		deleted *unstructured.Unstructured
+		want    string
+	}{
+		"a rendered one": {"admin", work(map[string]string{"argosy.io/work": "web-1"}),
+			"the hub writes it from Work karmada-es-eu/web-1: delete the template or its policy, or the Work"},
+		"the question for kinds": {"admin", work(map[string]string{"argosy.io/work": ""}), "which kinds the cluster serves"},
+		"by the klusterlet":      {eu, work(map[string]string{"argosy.io/work": "web-1"}), "the hub writes it from Work"},
+		"one whose Work is gone": {"admin", work(map[string]string{"argosy.io/work": "web-2"}), ""},
+		"a user's own":           {"admin", work(nil), ""},
+		"the hub itself":         {user.APIServerUser, work(map[string]string{"argosy.io/work": "web-1"}), ""},
+	} {
+		err := h.delete(tc.user, tc.deleted)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", story, err, tc.want)
+		}
 	}
 }
 

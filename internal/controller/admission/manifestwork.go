@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,12 +11,16 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-var clusters = clusterv1alpha1.GroupVersion.WithResource("clusters")
+var (
+	clusters = clusterv1alpha1.GroupVersion.WithResource("clusters")
+	works    = workv1alpha1.GroupVersion.WithResource("works")
+)
 
 // mutateManifestWork adds the finalizer to a new ManifestWork in the write that creates it: nothing is applied before
 // it has one. A klusterlet adds it itself.
@@ -40,6 +45,11 @@ func (o *objects) validateManifestWork(ctx context.Context, r request, mw, was *
 	}
 	if r.keepsSpec() {
 		return nil
+	}
+	if was != nil && !r.fromHub() {
+		if _, rendered := was.Annotations[wellknown.WorkAnnotation]; rendered {
+			return admission.NewForbidden(r, errors.New("the hub writes it from a Work: change the template or its policies"))
+		}
 	}
 	if err := o.authorizeWorks(ctx, r, "create"); err != nil {
 		return err
@@ -68,7 +78,6 @@ func (o *objects) validateManifestWork(ctx context.Context, r request, mw, was *
 // these rights by their roles.
 func (o *objects) authorizeWorks(ctx context.Context, r admission.Attributes, verb string) error {
 	space := names.ExecutionSpace(r.GetNamespace())
-	works := workv1alpha1.GroupVersion.WithResource("works")
 	return o.require(ctx, r, right{verb: verb, resource: works, namespace: space},
 		"a ManifestWork in %s is applied in the cluster of that name, for which you need permission to %s works.work.karmada.io in the namespace %s", r.GetNamespace(), verb, space)
 }

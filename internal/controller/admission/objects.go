@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -277,7 +278,7 @@ func (o *objects) validateDeletion(ctx context.Context, a admission.Attributes) 
 	case a.GetSubresource() != "":
 		return nil
 	case of == ocmv1.Resource("manifestworks"):
-		return o.authorizeWorks(ctx, a, "delete")
+		return cmp.Or(o.refuseRendered(ctx, a), o.authorizeWorks(ctx, a, "delete"))
 	case of == clusterv1alpha1.Resource("clusters"), of == clusterv1.Resource("managedclusters"):
 		return o.refuseDerived(ctx, a)
 	}

@@ -23,6 +23,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/admission/protect"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -183,6 +184,13 @@ func (p *protection) validateNamespace(ctx context.Context, name string) error {
 			return fmt.Errorf("check whether cluster %q is in the fleet: %w", cluster, err)
 		}
 		stays = found != nil && found.DeletionTimestamp == nil
+	}
+	cluster, err := get[clusterv1alpha1.Cluster](ctx, p.client.Resource(clusters), name)
+	if err != nil {
+		return fmt.Errorf("check whether cluster %q is in the fleet: %w", name, err)
+	}
+	if cluster != nil && klusterlet.Manages(cluster) {
+		return protect.ManifestWorks(name)
 	}
 	return protect.Namespace(name, stays)
 }

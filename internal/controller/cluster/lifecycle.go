@@ -20,8 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -159,6 +161,9 @@ func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Clus
 // brokenRetry is the retry interval of a deletion while a CRD of the hub is missing.
 const brokenRetry = time.Second
 
+// silentRetry is the interval at which a deletion looks whether a silent klusterlet is given up.
+const silentRetry = 5 * time.Second
+
 // leave proceeds as far as possible. It continues after a change of what it waits for, or after the returned time.
 func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(cluster, workv1alpha2.ClusterFinalizer) {
@@ -193,8 +198,10 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	if err := l.client.List(ctx, &works, client.InNamespace(name)); err != nil {
 		return 0, fmt.Errorf("list works of cluster %q: %w", cluster.Name, err)
 	}
-	// A klusterlet does not read Works.
-	reachable := membership.IsReady(cluster) && !klusterlet.Manages(cluster)
+	reachable, err := l.isReachable(ctx, cluster)
+	if err != nil {
+		return 0, err
+	}
 	for i := range works.Items {
 		if err := commit.Delete(ctx, l.client, &works.Items[i]); err != nil {
 			return 0, err
@@ -208,6 +215,9 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	}
 	if reachable && len(works.Items) > 0 {
 		log.V(1).Info("waiting for the Works of the cluster to be deleted", "works", len(works.Items))
+		if !membership.IsReady(cluster) {
+			return silentRetry, nil // a user may give the cluster up
+		}
 		return 0, nil
 	}
 
@@ -240,6 +250,19 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		return 0, err
 	}
 	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
+}
+
+// isReachable reports whether the deletion of Works waits for the cluster. A klusterlet deletes later what a
+// ManifestWork applied, so its answer is awaited until a user gives the cluster up.
+func (l *lifecycle) isReachable(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
+	if membership.IsReady(cluster) || !klusterlet.Manages(cluster) {
+		return membership.IsReady(cluster), nil
+	}
+	mc := &clusterv1.ManagedCluster{}
+	if err := l.client.Get(ctx, types.NamespacedName{Name: cluster.Name}, mc); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return mc.Annotations[wellknown.ForceRemovalAnnotation] != "true", nil
 }
 
 // removeOwnership removes the hub's impersonation permissions and its ownership from a member. In an unreachable member

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -91,6 +92,7 @@ type reconciler struct {
 	kept        *keptObjects
 	restore     *restore
 	triggers    *triggers
+	klusterlets *klusterlets
 }
 
 const (
@@ -123,6 +125,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Report != nil {
 		o.Report(r.countOrphansAndPaused)
 	}
+	r.klusterlets = &klusterlets{reconciler: r, mapper: mgr.GetRESTMapper()}
 	t := r.triggers
 	o.Members.Handle(t.memberEvent)
 	o.Members.OnAnswer(t.memberAnswers)
@@ -133,17 +136,25 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("index works by the object that they may wait for: %w", err)
 	}
-	for _, watch := range []struct {
+	type watch struct {
 		kind    client.Object
 		handler cache.ResourceEventHandlerFuncs
-	}{
+	}
+	watches := []watch{
 		{&workv1alpha1.Work{}, cache.ResourceEventHandlerFuncs{
 			AddFunc: func(obj any) { t.workChanged(nil, obj) }, UpdateFunc: t.workChanged, DeleteFunc: t.workGone,
 		}},
 		{&clusterv1alpha1.Cluster{}, cache.ResourceEventHandlerFuncs{
 			AddFunc: t.clusterJoined, UpdateFunc: t.clusterChanged, DeleteFunc: t.clusterGone,
 		}},
-	} {
+	}
+	if !o.NoBindings {
+		watches = append(watches, watch{&ocmv1.ManifestWork{}, cache.ResourceEventHandlerFuncs{
+			AddFunc: t.manifestWorkChanged, UpdateFunc: func(_, obj any) { t.manifestWorkChanged(obj) },
+			DeleteFunc: t.manifestWorkChanged,
+		}})
+	}
+	for _, watch := range watches {
 		informer, err := mgr.GetCache().GetInformer(ctx, watch.kind)
 		if err == nil {
 			_, err = informer.AddEventHandler(watch.handler)
@@ -205,8 +216,11 @@ func (r *reconciler) Start(ctx context.Context) error {
 }
 
 func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.NamespacedName) outcome {
+	byKlusterlet := false
 	if cl, err := readCluster(ctx, r.client, cluster); err == nil && !r.members.Serves(cl) {
-		return outcome{} // its agent carries out the Work
+		if byKlusterlet = r.triggers.acts(cl); !byKlusterlet {
+			return outcome{} // its agent carries out the Work
+		}
 	}
 	work, err := r.newest(ctx, key)
 	if apierrors.IsNotFound(err) {
@@ -216,7 +230,12 @@ func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.Na
 	if err != nil {
 		return outcome{err: err}
 	}
-	if work.DeletionTimestamp != nil {
+	switch {
+	case byKlusterlet && work.DeletionTimestamp != nil:
+		return r.klusterlets.remove(ctx, cluster, work)
+	case byKlusterlet:
+		return r.klusterlets.apply(ctx, cluster, work)
+	case work.DeletionTimestamp != nil:
 		return retryStale(r.remove(ctx, cluster, work))
 	}
 	report, after, err := r.apply(ctx, cluster, work)

@@ -44,6 +44,8 @@ func failureOf(err error) (reason, message string) {
 		reason = workv1alpha1.ReasonObjectOfAnother
 	case errors.Is(err, member.ErrKindNotServed):
 		reason = workv1alpha1.ReasonKindNotServed
+	case errors.As(err, new(*refusal)):
+		reason = workv1alpha1.ReasonRejected
 	case answered && commit.NamespaceMissing(err):
 		reason = workv1alpha1.ReasonNamespaceMissing
 	case apierrors.IsUnauthorized(err):

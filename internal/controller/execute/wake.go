@@ -104,7 +104,7 @@ func (t *triggers) retryKinds(concerns interpreter.Concerns) {
 // clusterJoined opens the lane of a cluster, if this process acts in it.
 func (t *triggers) clusterJoined(obj any) {
 	c := obj.(*clusterv1alpha1.Cluster)
-	t.lanes.register(c.Name, t.members.Serves(c))
+	t.lanes.register(c.Name, t.acts(c))
 	t.retryAll(c.Name)
 }
 
@@ -113,7 +113,7 @@ func (t *triggers) clusterJoined(obj any) {
 // leaves.
 func (t *triggers) clusterChanged(old, obj any) {
 	was, is := old.(*clusterv1alpha1.Cluster), obj.(*clusterv1alpha1.Cluster)
-	t.lanes.register(is.Name, t.members.Serves(is))
+	t.lanes.register(is.Name, t.acts(is))
 	if was.Spec.SyncMode != is.Spec.SyncMode || !membership.IsReady(was) && membership.IsReady(is) ||
 		membership.ManagedByAnother(was) != membership.ManagedByAnother(is) || !hasStatus(was) && hasStatus(is) ||
 		!was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	"github.com/argosy-io/argosy/internal/commit"
 	core "github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/definition"
@@ -59,6 +61,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	byName := handler.EnqueueRequestsFromMapFunc(sameName)
 	byLabel := handler.EnqueueRequestsFromMapFunc(clusterOfLabel)
 	sets := &setv1beta2.ManagedClusterSetList{}
+	kinds, err := newAsker(b)
+	if err != nil {
+		return err
+	}
+	definitions := &metav1.PartialObjectMetadata{}
+	definitions.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	for _, err := range []error{
 		named("klusterlet-csr-approver").For(&certificatesv1.CertificateSigningRequest{}).Complete(&approver{b}),
 		named("managedcluster").For(&clusterv1.ManagedCluster{}, builder.WithPredicates(notLeaseOnly)).
@@ -72,7 +80,17 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(clusterOfLease)).
 			Complete(&leases{base: b, seen: map[string]renewal{}}),
 		named("managedcluster-cluster").For(&clusterv1.ManagedCluster{}).Watches(&clusterv1alpha1.Cluster{}, byName).
+			Watches(&ocmv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(clusterOfKinds)).
 			Complete(&pairer{b}),
+		named("managedcluster-kinds").
+			For(&clusterv1.ManagedCluster{}, builder.WithPredicates(notLeaseOnly)).
+			Watches(&ocmv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(clusterOfKinds),
+				builder.WithPredicates(filter.AfterStart)).
+			WatchesMetadata(definitions, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
+				_ client.Object) []reconcile.Request {
+				return filter.Listed(ctx, b.client, &clusterv1.ManagedClusterList{}, nil)
+			}), builder.WithPredicates(filter.AfterStart, filter.CreationsAndDeletions)).
+			Complete(kinds),
 		named("managedclusterset").For(&setv1beta2.ManagedClusterSet{}).
 			Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
 				_ client.Object) []reconcile.Request {

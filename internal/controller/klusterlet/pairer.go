@@ -64,7 +64,13 @@ func (p *pairer) follow(ctx context.Context, mc *clusterv1.ManagedCluster, c *cl
 		}
 		return commit.Delete(ctx, p.client, c)
 	}
-	return p.write(ctx, c, core.ClusterFrom(mc, c, p.Clock.Now()))
+	asked, err := p.kindsWork(ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	want := core.ClusterFrom(mc, c, p.Clock.Now())
+	p.setKinds(want, asked)
+	return p.write(ctx, c, want)
 }
 
 // orphan reports that the ManagedCluster of a Cluster is missing, unless the cache is behind.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -325,12 +326,14 @@ func (r *registrar) clean(ctx context.Context, mc *clusterv1.ManagedCluster) (do
 // deleteNext deletes the objects that are next by their priority. If a user asks for it, it gives up the ManifestWorks
 // of a silent cluster.
 func (r *registrar) deleteNext(ctx context.Context, mc *clusterv1.ManagedCluster, objects []client.Object) error {
-	if err := commit.DeleteEach(ctx, r.client, core.NextDeletions(objects)); err != nil {
+	force := mc.Annotations[wellknown.ForceRemovalAnnotation] == "true" &&
+		!meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ClusterAvailable)
+	next := slices.DeleteFunc(core.NextDeletions(objects), func(obj client.Object) bool {
+		mw, is := obj.(*ocmv1.ManifestWork)
+		return is && !force && !core.GivenUp(mw)
+	})
+	if err := commit.DeleteEach(ctx, r.client, next); err != nil || !force {
 		return err
-	}
-	if mc.Annotations[wellknown.ForceRemovalAnnotation] != "true" ||
-		meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ClusterAvailable) {
-		return nil
 	}
 	var failed []error
 	for _, obj := range objects {

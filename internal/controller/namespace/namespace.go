@@ -28,7 +28,6 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/match"
@@ -215,8 +214,8 @@ func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.
 		if err != nil {
 			return in, err
 		}
-		if !open || klusterlet.Manages(c) {
-			continue // its creation triggers this loop; a klusterlet does not read Works
+		if !open {
+			continue // its creation triggers this loop
 		}
 		existing, err := r.work(ctx, ns.Name, c.Name)
 		if err != nil {

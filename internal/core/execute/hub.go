@@ -43,14 +43,14 @@ func (h HubID) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstru
 		action = Action{Kind: Apply, Reason: "the object was last written by another hub (" + by + ")", Object: desired}
 	}
 	if action.Kind == Create || action.Kind == Apply {
-		action.Object = h.marked(action.Object)
+		action.Object = h.Marked(action.Object)
 	}
 	return action
 }
 
-// marked returns a copy of the manifest with the mark of this hub. The mark is no difference: it is added to writes
+// Marked returns a copy of the manifest with the mark of this hub. The mark is no difference: it is added to writes
 // that are due anyway.
-func (h HubID) marked(manifest *unstructured.Unstructured) *unstructured.Unstructured {
+func (h HubID) Marked(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	if h == "" {
 		return manifest
 	}

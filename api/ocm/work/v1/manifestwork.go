@@ -151,6 +151,13 @@ type ManifestConfigOption struct {
 // FeedbackScrapeType is Poll or Watch.
 type FeedbackScrapeType string
 
+const (
+	// FeedbackPoll reads the object at an interval.
+	FeedbackPoll FeedbackScrapeType = "Poll"
+	// FeedbackWatch watches the object.
+	FeedbackWatch FeedbackScrapeType = "Watch"
+)
+
 // FeedBackType is the source of the values to report.
 type FeedBackType string
 

@@ -44,6 +44,12 @@ func Namespace(name string, stays bool) error {
 	return nil
 }
 
+// ManifestWorks returns why the namespace of a cluster with a klusterlet may not be deleted.
+func ManifestWorks(cluster string) error {
+	return fmt.Errorf("%s contains the ManifestWorks of cluster %[1]q, whose klusterlet would delete their objects; "+
+		"remove the cluster instead: `kubectl delete managedcluster %[1]s`; %s", cluster, confirm("namespace", cluster))
+}
+
 func confirm(kind, name string) string {
 	return fmt.Sprintf("to delete it anyway, confirm first: `kubectl annotate %s %s %s=%s`", kind, name,
 		wellknown.ConfirmDeletionAnnotation,

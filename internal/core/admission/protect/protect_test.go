@@ -35,6 +35,7 @@ func TestHubObjectsNeedConfirmationToBeDeleted(t *testing.T) {
 		{"the namespace of credentials", Namespace("karmada-cluster", false), "credentials"},
 		{"the hub's namespace", Namespace("karmada-system", false), "argosy.io/confirm-deletion=karmada-system"},
 		{"a user's namespace", Namespace("shop", false), ""},
+		{"the namespace of a klusterlet", ManifestWorks("eu"), "kubectl delete managedcluster eu"},
 		{"a namespace whose name begins like those", Namespace("karmada-systems", false), ""},
 	} {
 		switch {

@@ -29,13 +29,15 @@ func ManagedCluster(mc *clusterv1.ManagedCluster) field.ErrorList {
 	return errs
 }
 
-// Origin refuses changes of the annotations by which the hub marks the object of a cluster that it writes itself. With
-// them, a user could make the hub take the rights of a klusterlet away, or leave a cluster to one.
+// Origin refuses changes of the annotations by which the hub marks the objects of a cluster that it writes itself. With
+// them, a user could make the hub take the rights of a klusterlet away, leave a cluster to one, or take a ManifestWork
+// for its own.
 func Origin(is, was map[string]string) (errs field.ErrorList) {
-	for _, key := range []string{wellknown.DerivedFromAnnotation, wellknown.DerivedAnnotation} {
+	for _, key := range []string{wellknown.DerivedFromAnnotation, wellknown.DerivedAnnotation, wellknown.WorkAnnotation} {
 		at := field.NewPath("metadata", "annotations").Key(key)
+		now, has := is[key]
 		switch value, had := was[key]; {
-		case is[key] == value:
+		case has == had && now == value:
 		case had:
 			errs = append(errs, field.Forbidden(at, "only the hub writes it: keep its value"))
 		default:

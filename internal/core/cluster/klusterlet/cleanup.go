@@ -5,9 +5,11 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 )
 
 // lastPriority is the highest priority for cleanup. Objects with lower ones are deleted before.
@@ -36,6 +38,15 @@ func NextDeletions[T metav1.Object](objects []T) []T {
 		}
 	}
 	return next
+}
+
+// GivenUp reports whether a ManifestWork can be deleted without deleting what it says to keep: a klusterlet reads the
+// delete option only while the ManifestWork is not being deleted.
+func GivenUp(mw *ocmv1.ManifestWork) bool {
+	applied := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Applied)
+	return mw.Spec.DeleteOption == nil || mw.Spec.DeleteOption.PropagationPolicy == ocmv1.DeleteForeground ||
+		applied == nil || applied.ObservedGeneration == mw.Generation && applied.Status == metav1.ConditionTrue ||
+		meta.IsStatusConditionTrue(mw.Status.Conditions, ocmv1.Complete) // it ignores the option until it is deleted
 }
 
 // Deletion returns the condition Deleting of a ManagedCluster that is being deleted. plural is the kind that is deleted
