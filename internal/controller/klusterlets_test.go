@@ -41,6 +41,8 @@ type workAgent struct {
 	created int
 	// broken makes it fail to write.
 	broken bool
+	// blind makes it not know the kind of ConfigMaps.
+	blind bool
 }
 
 func keyOf(u *unstructured.Unstructured) string { return u.GetKind() + " " + u.GetName() }
@@ -128,11 +130,17 @@ func (a *workAgent) apply(mw *ocmv1.ManifestWork) {
 			condition.Conditions[1].Status = metav1.ConditionTrue
 			condition.StatusFeedbacks.Values, _ = ocm.Feedback(option.FeedbackRules, live)
 		}
+		if a.blind && sent.GetKind() == "ConfigMap" {
+			condition.Conditions[0].Status, condition.Conditions[0].Message = metav1.ConditionFalse, "no such kind"
+			condition.Conditions[1].Status, condition.StatusFeedbacks.Values = metav1.ConditionUnknown, nil
+		}
 		mw.Status.ResourceStatus.Manifests = append(mw.Status.ResourceStatus.Manifests, condition)
 	}
 	a.carried[mw.Name] = mw.Generation
 	meta.SetStatusCondition(&mw.Status.Conditions, metav1.Condition{Type: ocmv1.Applied, Status: metav1.ConditionTrue,
 		ObservedGeneration: mw.Generation, Reason: ocmv1.ReasonWorkApplied})
+	meta.SetStatusCondition(&mw.Status.Conditions, metav1.Condition{Type: ocmv1.Available, Status: metav1.ConditionTrue,
+		ObservedGeneration: mw.Generation, Reason: ocmv1.ReasonResourcesAvailable})
 	for i := range mw.Status.ResourceStatus.Manifests { // dates are no changes
 		for j := range mw.Status.ResourceStatus.Manifests[i].Conditions {
 			mw.Status.ResourceStatus.Manifests[i].Conditions[j].LastTransitionTime = metav1.NewTime(time.Unix(0, 0))
@@ -254,6 +262,16 @@ func TestWorksReachAKlusterlet(t *testing.T) {
 			}
 			return ""
 		})
+		foreign.SetAnnotations(map[string]string{wellknown.HandsOffAnnotation: "true"})
+		a.await("that nobody may touch it is reported, too", func() string {
+			conditions := a.workOf("ConfigMap", "foreign").Status.Conditions
+			if !meta.IsStatusConditionTrue(conditions, workv1alpha1.WorkHandsOff) {
+				return fmt.Sprint(conditions)
+			}
+			return ""
+		})
+		foreign.SetAnnotations(nil)
+		a.rests()
 		a.mustDelete(configMap("foreign"))
 		a.await("its Work is gone", func() string {
 			if a.workOf("ConfigMap", "foreign") != nil {
@@ -286,6 +304,36 @@ func TestWorksReachAKlusterlet(t *testing.T) {
 			}
 			return ""
 		})
+
+		// 5. What the klusterlet refuses is reported, and a correction is sent although it knows nothing of the object.
+		a.blind = true
+		change := func(value string) {
+			controllertest.Change(a.Hub, configMap("settings"), func(u *unstructured.Unstructured) {
+				u.Object["data"] = map[string]any{"a": value}
+			})
+		}
+		change("wrong")
+		a.await("the refusal is reported", func() string {
+			got := a.applied("ConfigMap", "settings")
+			if !strings.Contains(got, `klusterlet of cluster "edge" reports: no such kind`) {
+				return got
+			}
+			return ""
+		})
+		change("right")
+		a.await("the correction is sent", func() string {
+			if a.HasObject(mw); !strings.Contains(string(mw.Spec.Workload.Manifests[0].Raw), `"a":"right"`) {
+				return string(mw.Spec.Workload.Manifests[0].Raw)
+			}
+			return ""
+		})
+		a.blind = false
+		a.await("it is applied", func() string {
+			if got := a.applied("ConfigMap", "settings"); !strings.HasPrefix(got, "True") {
+				return got
+			}
+			return ""
+		})
 		a.mustDelete(configMap("settings"))
 		a.await("the object and the Work are gone", func() string {
 			if a.objects["ConfigMap settings"] != nil || a.workOf("ConfigMap", "settings") != nil || a.HasObject(mw) {
@@ -303,14 +351,19 @@ func (a *workAgent) mustDelete(obj client.Object) {
 	}
 }
 
+// preserve makes a policy keep what it sent, and waits until the cluster has that.
+func (a *workAgent) preserve(p policyv1alpha1.Propagation) {
+	controllertest.Change(a.Hub, p, func(p policyv1alpha1.Propagation) {
+		p.PropagationSpec().PreserveResourcesOnDeletion = new(true)
+	})
+	a.rests()
+}
+
 // What must stay in the cluster stays, for whatever reason, when its Work goes.
 func TestWhatAKlusterletMustKeepStays(t *testing.T) {
 	for name, keep := range map[string]func(a *workAgent, p policyv1alpha1.Propagation){
 		"preserved": func(a *workAgent, p policyv1alpha1.Propagation) {
-			controllertest.Change(a.Hub, p, func(p policyv1alpha1.Propagation) {
-				p.PropagationSpec().PreserveResourcesOnDeletion = new(true)
-			})
-			a.rests()
+			a.preserve(p)
 			a.mustDelete(configMap("settings"))
 		},
 		"hands off": func(a *workAgent, _ policyv1alpha1.Propagation) {
@@ -326,10 +379,7 @@ func TestWhatAKlusterletMustKeepStays(t *testing.T) {
 			a.mustDelete(configMap("settings"))
 		},
 		"a namespace": func(a *workAgent, p policyv1alpha1.Propagation) {
-			controllertest.Change(a.Hub, p, func(p policyv1alpha1.Propagation) {
-				p.PropagationSpec().PreserveResourcesOnDeletion = new(true)
-			})
-			a.rests()
+			a.preserve(p)
 			a.mustDelete(configMap("settings"))
 			a.mustDelete(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
 				"metadata": map[string]any{"name": "shop"}}})
@@ -348,10 +398,7 @@ func TestWhatAKlusterletMustKeepStays(t *testing.T) {
 			a.mustDelete(configMap("settings"))
 		},
 		"preserved, and the klusterlet cannot give it up at first": func(a *workAgent, p policyv1alpha1.Propagation) {
-			controllertest.Change(a.Hub, p, func(p policyv1alpha1.Propagation) {
-				p.PropagationSpec().PreserveResourcesOnDeletion = new(true)
-			})
-			a.rests()
+			a.preserve(p)
 			a.broken = true
 			a.mustDelete(configMap("settings"))
 			a.rests()
@@ -359,10 +406,7 @@ func TestWhatAKlusterletMustKeepStays(t *testing.T) {
 			a.carried = map[string]int64{}
 		},
 		"the cluster leaves while it is silent, and preserves": func(a *workAgent, p policyv1alpha1.Propagation) {
-			controllertest.Change(a.Hub, p, func(p policyv1alpha1.Propagation) {
-				p.PropagationSpec().PreserveResourcesOnDeletion = new(true)
-			})
-			a.rests()
+			a.preserve(p)
 			mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
 			a.HasObject(mc)
 			meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: clusterv1.ClusterAvailable,

@@ -446,6 +446,26 @@ func TestUsersDoNotDeleteAManifestWorkOfTheHub(t *testing.T) {
 	}
 }
 
+// A changed manifest makes its klusterlet delete the former object.
+func TestUsersDoNotChangeAManifestWorkOfTheHub(t *testing.T) {
+	h := newHub(t)
+	h.may = map[string]bool{"admin create works karmada-es-eu": true,
+		user.APIServerUser + " create works karmada-es-eu": true}
+	work := func(name, mark string) *unstructured.Unstructured {
+		mw := object(t, `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: it, namespace: eu},
+			spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`, namespace: shop}}]}}}`)
+		mw.SetAnnotations(map[string]string{mark: "web-1"})
+		return mw
+	}
+	h.refuses("admin", work("b", "argosy.io/work"), work("a", "argosy.io/work"), "the hub writes it from a Work")
+	for _, who := range []string{"admin", user.APIServerUser} {
+		mark := map[string]string{"admin": "a.user/mark", user.APIServerUser: "argosy.io/work"}[who]
+		if _, _, err := h.write(who, work("b", mark), work("a", mark)); err != nil {
+			t.Errorf("%s changes %s: %v", who, mark, err)
+		}
+	}
+}
+
 // The hub would write it again, and nothing would be removed.
 func TestUsersDeleteAClusterByItsSource(t *testing.T) {
 	cluster := object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: eu}}`)

@@ -40,7 +40,9 @@ func TestHubObjectsNeedConfirmedDeletion(t *testing.T) {
 	going := standing("cluster.karmada.io/v1alpha1", "Cluster", "", "leaving")
 	now := metav1.Now()
 	going.SetDeletionTimestamp(&now)
-	h := newHub(t, bound, standing("cluster.karmada.io/v1alpha1", "Cluster", "", "m1"), going)
+	eu := standing("cluster.karmada.io/v1alpha1", "Cluster", "", "eu")
+	eu.SetAnnotations(map[string]string{"argosy.io/derived-from": "ManagedCluster"})
+	h := newHub(t, bound, standing("cluster.karmada.io/v1alpha1", "Cluster", "", "m1"), going, eu)
 
 	for _, tc := range []struct {
 		story   string
@@ -60,6 +62,7 @@ func TestHubObjectsNeedConfirmedDeletion(t *testing.T) {
 		{"the members' credentials", standing("v1", "Namespace", "", "karmada-cluster"), "credentials"},
 		{"the hub's own namespace", standing("v1", "Namespace", "", "karmada-system"), "hub's own objects"},
 		{"a user's namespace", standing("v1", "Namespace", "", "shop"), ""},
+		{"that of a cluster with a klusterlet", standing("v1", "Namespace", "", "eu"), "kubectl delete managedcluster eu"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
 			err := h.delete("admin", tc.obj)

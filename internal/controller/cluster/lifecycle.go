@@ -161,7 +161,7 @@ func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Clus
 // brokenRetry is the retry interval of a deletion while a CRD of the hub is missing.
 const brokenRetry = time.Second
 
-// silentRetry is the interval at which a deletion looks whether a silent klusterlet is given up.
+// silentRetry is the interval of checks whether a user gave up a cluster with a silent klusterlet.
 const silentRetry = 5 * time.Second
 
 // leave proceeds as far as possible. It continues after a change of what it waits for, or after the returned time.
@@ -198,7 +198,7 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	if err := l.client.List(ctx, &works, client.InNamespace(name)); err != nil {
 		return 0, fmt.Errorf("list works of cluster %q: %w", cluster.Name, err)
 	}
-	reachable, err := l.isReachable(ctx, cluster)
+	reachable, err := l.waitsForCluster(ctx, cluster)
 	if err != nil {
 		return 0, err
 	}
@@ -252,9 +252,9 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
 }
 
-// isReachable reports whether the deletion of Works waits for the cluster. A klusterlet deletes later what a
-// ManifestWork applied, so its answer is awaited until a user gives the cluster up.
-func (l *lifecycle) isReachable(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
+// waitsForCluster reports whether the hub waits until the cluster has carried out the deletion of its Works. A silent
+// klusterlet would carry it out later, so the hub waits until a user gives the cluster up.
+func (l *lifecycle) waitsForCluster(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
 	if membership.IsReady(cluster) || !klusterlet.Manages(cluster) {
 		return membership.IsReady(cluster), nil
 	}

@@ -76,12 +76,17 @@ func written(ctx context.Context, from client.Reader, cluster, work string) (*oc
 // write writes a ManifestWork in a mode, unless it is so already.
 func (k *klusterlets) write(ctx context.Context, cluster string, work *workv1alpha1.Work,
 	desired *unstructured.Unstructured, mode ocm.Mode, was *ocmv1.ManifestWork) (wrote bool, err error) {
-	gvk := desired.GroupVersionKind()
-	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return false, &hubError{fmt.Errorf("find the resource of %s on the hub: %w", gvk, err)}
+	gvk, resource := desired.GroupVersionKind(), ""
+	if was != nil && len(was.Spec.ManifestConfigs) > 0 {
+		resource = was.Spec.ManifestConfigs[0].ResourceIdentifier.Resource // the hub may not serve the kind any more
+	} else {
+		mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			return false, &hubError{fmt.Errorf("find the resource of %s on the hub: %w", gvk, err)}
+		}
+		resource = mapping.Resource.Resource
 	}
-	want, err := ocm.Render(work, cluster, desired, mapping.Resource.Resource, mode, was)
+	want, err := ocm.Render(work, cluster, desired, resource, mode, was)
 	if err != nil {
 		return false, err
 	}
@@ -117,6 +122,7 @@ func (k *klusterlets) apply(ctx context.Context, cluster string, work *workv1alp
 	var answer ocm.Answer
 	if was != nil {
 		answer = ocm.Read(was, desired)
+		answer.Current = answer.Current || ocm.Completed(was) && execute.Ended(work)
 	}
 	if answer.Observed != nil { // A namespace that existed before is not marked as created.
 		if desired, err = execute.Desired(work, answer.Observed, nil); err != nil {
@@ -131,8 +137,13 @@ func (k *klusterlets) apply(ctx context.Context, cluster string, work *workv1alp
 	action := k.members.Hub().Decide(work, desired, answer.Observed, execute.Situation{Missed: true,
 		Unsettled: k.restore.unsettled(work)})
 	switch {
+	case !answer.Known && was != nil && ocm.ModeOf(was) == ocm.Apply:
+		// Whose the object is was known. A failed change may be corrected; what is unknown otherwise is not changed.
+		mode, sends = ocm.Apply, answer.Failed != "" && !execute.Suspended(work) && execute.HandsOff(work, nil) == ""
 	case !answer.Known:
-		sends = sends && (was == nil || ocm.ModeOf(was) == ocm.Look)
+	case action.Kind == execute.Create && ocm.Completed(was):
+		// A klusterlet ignores changes of a complete ManifestWork. The object of the former run is gone.
+		return retryStale(0, commit.Delete(ctx, k.client, was))
 	case action.Kind == execute.Conflict:
 		conflict = &conflictError{action}
 	case action.Kind == execute.Leave:
@@ -167,7 +178,8 @@ func (k *klusterlets) apply(ctx context.Context, cluster string, work *workv1alp
 	case answer.Failed != "":
 		k.restore.record(work, restoreChecked)
 		return fail(answer.Known && owned == nil, &refusal{cluster, answer.Failed})
-	case was != nil && !answer.Known, owned == nil && answer.Observed != nil, action.Kind == execute.Wait:
+	case was != nil && !answer.Known, action.Kind == execute.Wait,
+		owned == nil && answer.Observed != nil && o.HandsOff == "" && !execute.Suspended(work):
 		return outcome{} // the answer is older than the object
 	}
 	if o.Restored == "" {
@@ -218,8 +230,11 @@ func (k *klusterlets) remove(ctx context.Context, cluster string, work *workv1al
 	stays := kind == execute.EndKept || execute.Preserved(work) || leaves && membership.KeepsWorkloads(cl) ||
 		execute.TakesAlong(manifest.GroupVersionKind().GroupKind()) || execute.HandsOff(work, answer.Observed) != "" ||
 		answer.Observed != nil && decision.Kind != execute.Delete && decision.Kind != execute.Wait
-	// A report may be older than what the klusterlet did: what was sent to be applied may exist.
-	if absent := answer.Known && answer.Observed == nil; stays && !(absent && (once || ocm.ModeOf(was) == ocm.Look)) {
+	absent, looked := answer.Known && answer.Observed == nil, ocm.ModeOf(was) == ocm.Look
+	switch {
+	case stays && once && absent && !answer.Current && !ocm.Completed(was):
+		return outcome{} // the report is older than what was sent: the run may exist
+	case stays && !(absent && (once || looked)) && !(looked && was.Generation == 1):
 		mode := ocm.Keep
 		if ocm.Completed(was) {
 			mode = ocm.Look // a klusterlet ignores changes of a complete ManifestWork until it has no rule for that

@@ -14,6 +14,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -95,7 +96,7 @@ func (s *restore) publishUnchecked(ctx context.Context) {
 		if err != nil || !execute.Unchecked(work, s.checkOf(work) != restoreUnchecked) {
 			continue
 		}
-		if cl, err := readCluster(ctx, s.client, cluster); err == nil && s.members.Serves(cl) {
+		if cl, err := readCluster(ctx, s.client, cluster); err == nil && (s.members.Serves(cl) || klusterlet.Manages(cl)) {
 			unchecked[cluster]++
 		}
 	}

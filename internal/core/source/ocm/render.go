@@ -74,10 +74,14 @@ func Render(w *workv1alpha1.Work, cluster string, desired *unstructured.Unstruct
 	}
 	metav1.SetMetaDataAnnotation(&mw.ObjectMeta, wellknown.WorkAnnotation, w.Name)
 	strategy := &ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyReadOnly}
+	orphan := &ocmv1.DeleteOption{PropagationPolicy: ocmv1.DeleteOrphan}
 	var deleted *ocmv1.DeleteOption
 	var rules []ocmv1.ConditionRule
 	switch mode {
 	case Apply:
+		if execute.Preserved(w) || execute.TakesAlong(desired.GroupVersionKind().GroupKind()) {
+			deleted = orphan // whatever happens to the ManifestWork
+		}
 		rules = rulesOf(desired)
 		strategy.Type = ocmv1.UpdateStrategyServerSideApply
 		strategy.ServerSideApply = &ocmv1.ServerSideApplyConfig{Force: true, FieldManager: FieldManager}
@@ -87,7 +91,7 @@ func Render(w *workv1alpha1.Work, cluster string, desired *unstructured.Unstruct
 		}
 	case Keep:
 		strategy.Type = ocmv1.UpdateStrategyCreateOnly
-		deleted = &ocmv1.DeleteOption{PropagationPolicy: ocmv1.DeleteOrphan}
+		deleted = orphan
 	}
 	raw, err := json.Marshal(desired.Object) // as the API server returns it: no newline, keys sorted
 	if err != nil {
@@ -240,7 +244,7 @@ func rulesOf(obj *unstructured.Unstructured) []ocmv1.ConditionRule {
 type Answer struct {
 	// Known is true if the klusterlet has looked for the object.
 	Known bool
-	// Current is true if it has carried out the present generation of the ManifestWork.
+	// Current is true if it has carried out the present generation of the ManifestWork, and has read the object since.
 	Current bool
 	// Failed is why it could not; empty if it could.
 	Failed string
@@ -260,7 +264,8 @@ func Read(mw *ocmv1.ManifestWork, desired *unstructured.Unstructured) (a Answer)
 	}
 	m := mw.Status.ResourceStatus.Manifests[0]
 	if applied := meta.FindStatusCondition(m.Conditions, ocmv1.Applied); applied != nil {
-		a.Current = applied.ObservedGeneration == mw.Generation || Completed(mw)
+		read := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Available) // set by another loop of the klusterlet
+		a.Current = applied.ObservedGeneration == mw.Generation && read != nil && read.ObservedGeneration == mw.Generation
 		if applied.Status == metav1.ConditionFalse {
 			a.Failed = applied.Message
 		}

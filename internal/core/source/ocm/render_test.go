@@ -2,6 +2,7 @@ package ocm_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
 )
 
@@ -42,6 +44,7 @@ func report(t *testing.T, mw *ocmv1.ManifestWork, live *unstructured.Unstructure
 		m.StatusFeedbacks.Values = values
 	}
 	mw.Status.ResourceStatus.Manifests = []ocmv1.ManifestCondition{m}
+	mw.Status.Conditions = []metav1.Condition{{Type: ocmv1.Available, ObservedGeneration: mw.Generation}}
 	return mw
 }
 
@@ -63,6 +66,14 @@ func TestRenderedManifestWorksHaveTheirMode(t *testing.T) {
 	}{ocm.Look: {ocmv1.UpdateStrategyReadOnly, false}, ocm.Apply: {ocmv1.UpdateStrategyServerSideApply, false},
 		ocm.Keep: {ocmv1.UpdateStrategyCreateOnly, true}} {
 		mw := render(t, w, obj, mode, nil)
+		for _, gk := range []string{"v1 Namespace", "apiextensions.k8s.io/v1 CustomResourceDefinition"} {
+			version, name, _ := strings.Cut(gk, " ")
+			other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": name,
+				"metadata": map[string]any{"name": "shop"}}}
+			if o := render(t, w, other, mode, nil).Spec.DeleteOption; (o == nil) != (mode == ocm.Look) {
+				t.Errorf("mode %v: a klusterlet would own %s: %v", mode, gk, o)
+			}
+		}
 		if mw.Namespace != "edge" || !ocm.Rendered(mw, "web-1") || ocm.Rendered(mw, "web-2") || ocm.ModeOf(mw) != mode ||
 			mw.Spec.ManifestConfigs[0].UpdateStrategy.Type != want.strategy || (mw.Spec.DeleteOption != nil) != want.orphans {
 			t.Errorf("mode %v: %+v", mode, mw)
@@ -116,10 +127,30 @@ func TestObjectsAreRebuiltFromFeedback(t *testing.T) {
 	if a := ocm.Read(report(t, mw, live), obj); execute.Owns(w, a.Observed) {
 		t.Error("an object without the hub's label counts as its own")
 	}
-	stale := report(t, mw, live)
-	stale.Generation++
-	if ocm.Read(stale, obj).Current {
-		t.Error("a report about an earlier generation counts as current")
+	// The klusterlet applies and reads in two loops: both must have seen the generation.
+	for _, age := range []func(*ocmv1.ManifestWork){
+		func(mw *ocmv1.ManifestWork) { mw.Generation++ },
+		func(mw *ocmv1.ManifestWork) { mw.Status.ResourceStatus.Manifests[0].Conditions[0].ObservedGeneration-- },
+		func(mw *ocmv1.ManifestWork) { mw.Status.Conditions[0].ObservedGeneration-- },
+		func(mw *ocmv1.ManifestWork) { mw.Status.Conditions = nil },
+	} {
+		stale := report(t, mw, live)
+		age(stale)
+		if ocm.Read(stale, obj).Current {
+			t.Errorf("a report about an earlier generation counts as current: %+v", stale.Status)
+		}
+	}
+	// A klusterlet could name any field.
+	forged := report(t, mw, obj)
+	text := "forged"
+	for _, name := range []string{"kind", "spec", "metadata/name", "metadata",
+		"status/" + strings.Repeat("a/", 1000) + "b"} {
+		forged.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values = append(
+			forged.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values, ocmv1.FeedbackValue{Name: name,
+				Value: ocmv1.FieldValue{Type: ocmv1.ValueString, String: &text}})
+	}
+	if got := ocm.Read(forged, obj).Observed; strings.Contains(fmt.Sprint(got.Object), text) {
+		t.Errorf("forged values are taken over: %v", got)
 	}
 }
 
@@ -149,5 +180,58 @@ func TestRetainedReplicasAreThoseOfTheCluster(t *testing.T) {
 	_ = unstructured.SetNestedField(changed.Object, "b", "spec", "a")
 	if ocm.RetainReplicas(changed, observed, sent); replicas(changed) != 7 {
 		t.Errorf("with another change, it sends %d replicas", replicas(changed))
+	}
+}
+
+func evaluate(t *testing.T, rule ocmv1.ConditionRule, live *unstructured.Unstructured) bool {
+	t.Helper()
+	var spent uint64
+	c := (*ocm.Programs)(nil).Evaluate(rule, live, &spent)
+	if c.Reason != ocmv1.ReasonRuleEvaluated {
+		t.Errorf("the rule fails for %v: %s", live.Object["status"], c.Message)
+	}
+	return c.Status == metav1.ConditionTrue
+}
+
+// The rule of a klusterlet and the hub's own table decide alike when a run has ended.
+func TestRuleForEndedRunsIsThatOfTheHub(t *testing.T) {
+	statuses := []map[string]any{{}, {"active": int64(1)}, {"phase": "Running"}, {"phase": "Succeeded"},
+		{"phase": "Failed"},
+		{"phase": "Error"}, {"phase": "completed"}, {"phase": "failed"}, {"completionTime": "2026-01-02T03:04:05Z"},
+		{"state": map[string]any{"phase": "Completed"}}, {"state": map[string]any{"phase": "Running"}},
+		{"jobDeploymentStatus": "Complete"}, {"jobDeploymentStatus": "Running"},
+		{"applicationState": map[string]any{"state": "COMPLETED"}},
+		{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}},
+		{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}},
+		{"conditions": []any{map[string]any{"type": "Complete", "status": "False"}}}}
+	runs := 0
+	for k := range kind.List() {
+		if k.Once == nil {
+			continue
+		}
+		runs++
+		w := execute.NewWork("edge", "run-1", "id-1")
+		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.Group + "/v1", "kind": k.Kind,
+			"metadata": map[string]any{"name": "run", "namespace": "shop"}}}
+		rules := render(t, w, obj, ocm.Apply, nil).Spec.ManifestConfigs[0].ConditionRules
+		if len(rules) != 1 || rules[0].Condition != ocmv1.Complete {
+			t.Fatalf("%s: rules %+v", k.GroupKind, rules)
+		}
+		if look := render(t, w, obj, ocm.Look, nil).Spec.ManifestConfigs[0].ConditionRules; look != nil {
+			t.Errorf("%s: a look has the rules %+v, and would end with the run", k.GroupKind, look)
+		}
+		for _, status := range statuses {
+			if !k.Once.Over(status) {
+				continue
+			}
+			live := obj.DeepCopy()
+			live.Object["status"] = status
+			if got := evaluate(t, rules[0], live); !got {
+				t.Errorf("%s with %v has ended, and the klusterlet would run it again", k.GroupKind, status)
+			}
+		}
+	}
+	if runs < 5 {
+		t.Errorf("%d kinds run once", runs)
 	}
 }
