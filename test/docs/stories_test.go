@@ -296,10 +296,15 @@ argosy certificates create --pki-dir $HOME/.local/share/argosy/pki`},
 		},
 		after: "kubectl annotate cluster eu argosy.io/impersonate-system-names-"},
 	{page: "docs/services.md"},
-	{page: "docs/remedies.md", before: file("remedy.yaml", `{apiVersion: remedy.karmada.io/v1alpha1, kind: Remedy,
-  metadata: {name: upkeep}, spec: {clusterAffinity: {clusterNames: [eu]}, actions: [TrafficControl]}}`) +
-		file("mcs.yaml", `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService,
-  metadata: {name: web, namespace: shop}, spec: {types: [CrossCluster]}}`) + `
+	{page: "docs/remedies.md", before: file("remedy.yaml", `apiVersion: remedy.karmada.io/v1alpha1
+kind: Remedy
+metadata: {name: upkeep}
+spec: {clusterAffinity: {clusterNames: [eu]}, actions: [TrafficControl]}`) +
+		file("mcs.yaml", `apiVersion: networking.karmada.io/v1alpha1
+kind: MultiClusterService
+metadata: {name: web, namespace: shop}
+spec: {types: [CrossCluster]}`) + `
+kubectl get namespace shop 2>/dev/null || kubectl create namespace shop
 kubectl create service clusterip web --tcp=80 -n shop
 kubectl apply -f mcs.yaml`,
 		steps: []step{
