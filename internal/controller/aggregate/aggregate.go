@@ -64,7 +64,7 @@ type Options struct {
 	// StatusWindow delays changes that are neither a failure nor the completion of the status. In a burst the delay grows,
 	// see commit.Pace.
 	StatusWindow time.Duration
-	// FirstWindow is the delay while some members have not reported at all.
+	// FirstWindow is the delay while members that are new have not all reported, and the others report nothing new.
 	FirstWindow time.Duration
 	// Members have the nodes of Workflows.
 	Members *member.Members
@@ -235,7 +235,13 @@ func (r *reconciler) wait(key types.NamespacedName, was, want *workv1alpha2.Reso
 		return 0
 	}
 	window := r.StatusWindow
-	if len(was.AggregatedStatus) == 0 && !meta.IsStatusConditionTrue(want.Conditions, workv1alpha2.FullyApplied) {
+	changed := func(item workv1alpha2.AggregatedStatusItem) bool {
+		return !slices.ContainsFunc(want.AggregatedStatus, func(now workv1alpha2.AggregatedStatusItem) bool {
+			return equality.Semantic.DeepEqual(now, item)
+		})
+	}
+	if !slices.ContainsFunc(was.AggregatedStatus, changed) &&
+		!meta.IsStatusConditionTrue(want.Conditions, workv1alpha2.FullyApplied) {
 		window = max(window, r.FirstWindow)
 	}
 	return r.progress.Wait(key, window, r.Clock.Now())

@@ -14,8 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -253,6 +255,47 @@ func TestProgressWaitsForTheWindow(t *testing.T) {
 			w.t.Errorf("written: %v, want one status", got)
 		}
 	})
+}
+
+// A failover adds a member that has not reported. Whether its Work was seen before or after its report must not cost
+// another write.
+func TestNewMembersHaveTheFirstWindow(t *testing.T) {
+	item := func(cluster string, health workv1alpha1.ResourceHealth) workv1alpha2.AggregatedStatusItem {
+		return workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: health == workv1alpha1.ResourceHealthy,
+			Health: health}
+	}
+	m1, m1Lost := item("m1", workv1alpha1.ResourceHealthy), item("m1", workv1alpha1.ResourceUnknown)
+	m2, m2New := item("m2", workv1alpha1.ResourceHealthy), item("m2", workv1alpha1.ResourceUnknown)
+	for _, c := range []struct {
+		name      string
+		was, want []workv1alpha2.AggregatedStatusItem
+		applied   metav1.ConditionStatus
+		first     bool
+	}{
+		{"no member has reported", nil, []workv1alpha2.AggregatedStatusItem{m2New}, metav1.ConditionFalse, true},
+		{"one of two has reported", nil, []workv1alpha2.AggregatedStatusItem{m1, m2New}, metav1.ConditionFalse, true},
+		{"a member is new", []workv1alpha2.AggregatedStatusItem{m1}, []workv1alpha2.AggregatedStatusItem{m1, m2New},
+			metav1.ConditionFalse, true},
+		{"a lost member is replaced", []workv1alpha2.AggregatedStatusItem{m1Lost},
+			[]workv1alpha2.AggregatedStatusItem{m1Lost, m2New}, metav1.ConditionFalse, true},
+		{"another member changes", []workv1alpha2.AggregatedStatusItem{m1},
+			[]workv1alpha2.AggregatedStatusItem{m1Lost, m2New}, metav1.ConditionFalse, false},
+		{"a member is removed", []workv1alpha2.AggregatedStatusItem{m1, m2},
+			[]workv1alpha2.AggregatedStatusItem{m1}, metav1.ConditionFalse, false},
+		{"all have reported", []workv1alpha2.AggregatedStatusItem{m1Lost},
+			[]workv1alpha2.AggregatedStatusItem{m1Lost, m2}, metav1.ConditionTrue, false},
+	} {
+		status := func(items []workv1alpha2.AggregatedStatusItem) *workv1alpha2.ResourceBindingStatus {
+			return &workv1alpha2.ResourceBindingStatus{AggregatedStatus: items,
+				Conditions: []metav1.Condition{{Type: workv1alpha2.FullyApplied, Status: c.applied}}}
+		}
+		r := &reconciler{Options: Options{Clock: clock.RealClock{}, StatusWindow: time.Second, FirstWindow: time.Minute}}
+		r.progress.Rate = progressRate
+		wait := r.wait(types.NamespacedName{Name: "web"}, status(c.was), status(c.want))
+		if first := wait > time.Second; first != c.first || wait == 0 {
+			t.Errorf("%s: the write waits for %v, want the first window: %v", c.name, wait, c.first)
+		}
+	}
 }
 
 func TestDeletedWorkIsNotCounted(t *testing.T) {
