@@ -176,7 +176,7 @@ const (
 	gather = 60 * time.Millisecond
 	// statusWindow limits how often progress counters are written; readiness and failures are written at once.
 	statusWindow = time.Second
-	// firstWindow is the longest time that a new binding waits for the statuses of all members. A failure ends it.
+	// firstWindow is the longest time that a binding waits for the first statuses of new members. A failure ends it.
 	firstWindow = 5 * time.Second
 	// nodesWindow is the time for which the nodes of a Workflow are collected: longer than its progress takes through Work
 	// and binding, so that both are written together.
