@@ -87,6 +87,8 @@ func Read(ctx context.Context, i interpret.Interpreter, w *workv1alpha1.Work,
 	if status = interpret.WithRun(status, observed); status == nil {
 		return r
 	}
+	_, last := lastReport(w)
+	interpret.KeepCounted(status, last)
 	raw, err := json.Marshal(status)
 	if room := statusRoom(w); err == nil && len(raw) > room {
 		err = fmt.Errorf("its status has %d bytes as JSON, but the hub stores at most %d per cluster", len(raw), room)

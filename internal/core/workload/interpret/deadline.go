@@ -112,8 +112,8 @@ func moved(a, b map[string]any) bool {
 		switch v := v.(type) {
 		case float64:
 			// Expected counts change with the spec.
-			if other, _ := b[name].(float64); name != "generation" && name != "observedGeneration" &&
-				!strings.HasPrefix(name, "expected") && v != other {
+			if other, _ := b[name].(float64); name != GenerationField && name != "observedGeneration" &&
+				name != CountedGenerationField && !strings.HasPrefix(name, "expected") && v != other {
 				return true
 			}
 		case string:

@@ -14,11 +14,13 @@ import (
 
 // Fields that the hub adds to a reflected status: the generation of the member's object, the generation of the template
 // from which it was created and, while its pods are not those of that template, the ReleaseRevision that they are from.
-// On the hub observedGeneration is meaningful only with the first two.
+// On the hub observedGeneration is meaningful only with the first two. The last one is the generation of the template
+// that the counters are about, while the controller has not observed the object.
 const (
 	GenerationField         = "generation"
 	TemplateGenerationField = "resourceTemplateGeneration"
 	FormerRevisionField     = "formerRevision"
+	CountedGenerationField  = "countedTemplateGeneration"
 )
 
 // WithOrigin adds to a reflected status what it is about.
@@ -35,11 +37,33 @@ func WithOrigin(status map[string]any, observed *unstructured.Unstructured) map[
 	return status
 }
 
+// KeepCounted adds to a reflected status which generation of the template its counters are about, if its controller has
+// not observed the object: that of the last report. A stage of a release changes the partition alone, and the pods that
+// were updated before it still are.
+func KeepCounted(status, last map[string]any) {
+	if n, ok := counted(last); ok && !observed(status) &&
+		fields.Text(status, FormerRevisionField) == fields.Text(last, FormerRevisionField) {
+		status[CountedGenerationField] = n
+	}
+}
+
+// counted returns the generation of the template that the counters of a status are about; false if it is unknown.
+func counted(status map[string]any) (int64, bool) {
+	if observed(status) {
+		return fields.Whole(status[TemplateGenerationField])
+	}
+	return fields.Whole(status[CountedGenerationField])
+}
+
 // CountsUpdated reports whether the updated pods in a status have the pods of this generation of the template. They do
 // not if the cluster has an older generation, if a release keeps another revision there, or if its controller has not
-// observed the object.
+// observed the object and was at an older generation before.
 func CountsUpdated(status map[string]any, generation int64) bool {
-	return Current(status, generation) && fields.Text(status, FormerRevisionField) == ""
+	if fields.Text(status, FormerRevisionField) != "" {
+		return false
+	}
+	n, known := counted(status)
+	return Current(status, generation) || known && n >= generation
 }
 
 // Current reports whether a status is of an object that was made from this generation of the template, and that its
