@@ -77,6 +77,7 @@ var doorTests = map[string][]string{
 		"TestEachObjectHasAWork",
 		"TestExecutorIsRejected",
 		"TestKlusterletsWriteTheMetadataOfTheirManifestWorks",
+		"TestExpressionsMakeNoLongTexts",
 		"FuzzManifestWorks",
 	},
 	"ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, ManagedClusterAddOn": {
@@ -249,6 +250,7 @@ var threatTests = map[string][]string{
 		"TestKlusterletFromBootstrapToDeletion",
 		"TestAcceptanceNeedsItsRight",
 		"TestKlusterletsWriteTheMetadataOfTheirManifestWorks",
+		"TestExpressionsMakeNoLongTexts",
 	},
 	"A developer replaces an existing object of a member, by `conflictResolution: Overwrite`": {
 		"TestForbiddenOverwriteKeepsTheMembersObject",

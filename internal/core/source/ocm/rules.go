@@ -8,7 +8,6 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/ext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -19,20 +18,29 @@ import (
 )
 
 const (
-	// costLimit is the limit of the API server for schema rules, about a tenth of a second.
-	costLimit = 1_000_000
-	// budget limits all expressions of a ManifestWork in one reconciliation.
-	budget = 10 * costLimit
+	// CostLimit is the limit of the API server for schema rules, about a tenth of a second.
+	CostLimit = 1_000_000
+	// Budget limits all expressions of an object in one reconciliation.
+	Budget = 10 * CostLimit
 )
 
-// environment has the variables and libraries of expressions, as in Open Cluster Management.
-var environment = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
-		cel.Variable("object", cel.DynType), cel.Variable("result", cel.BoolType),
+// NewEnvironment returns an environment of expressions with the libraries of Open Cluster Management, and more options.
+func NewEnvironment(more ...cel.EnvOption) (*cel.Env, error) {
+	texts, err := boundedStrings()
+	if err != nil {
+		return nil, err
+	}
+	return cel.NewEnv(append([]cel.EnvOption{
 		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
-		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)),
+		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), texts,
 		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
-		library.SemverLib(),
+		library.SemverLib()}, more...)...)
+}
+
+// environment has the variables and functions of expressions of ManifestWorks.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return NewEnvironment(
+		cel.Variable("object", cel.DynType), cel.Variable("result", cel.BoolType),
 		cel.Function("hasConditions", cel.Overload("has_conditions", []*cel.Type{cel.DynType}, cel.BoolType,
 			cel.UnaryBinding(func(status ref.Val) ref.Val {
 				native, err := status.ConvertToNative(reflect.TypeFor[map[string]any]())
@@ -48,6 +56,11 @@ func Compile(expression string, of *cel.Type) (cel.Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	return CompileIn(env, expression, of)
+}
+
+// CompileIn compiles an expression in an environment.
+func CompileIn(env *cel.Env, expression string, of *cel.Type) (cel.Program, error) {
 	ast, issues := env.Compile(expression)
 	if issues.Err() != nil {
 		return nil, issues.Err()
@@ -55,8 +68,8 @@ func Compile(expression string, of *cel.Type) (cel.Program, error) {
 	if got := ast.OutputType(); !got.IsExactType(of) && !got.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("%q returns a %s, not a %s", expression, got, of)
 	}
-	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(costLimit),
-		cel.CostTracking(&library.CostEstimator{}))
+	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(CostLimit),
+		cel.CostTracking(&costs{}))
 }
 
 // Programs caches compiled expressions, because compiling takes much longer than evaluating. The zero value is empty;
@@ -90,16 +103,19 @@ func (p *Programs) compile(expression string, of *cel.Type) (cel.Program, error)
 	return program, nil
 }
 
-// evaluate runs a program and adds its cost to spent.
-func evaluate(program cel.Program, variables map[string]any, spent *uint64) (ref.Val, error) {
-	if *spent > budget {
-		return nil, fmt.Errorf("the total cost of the expressions of the ManifestWork exceeds %d", budget)
+// ErrBudget is the error of expressions that cost more than Budget together.
+var ErrBudget = fmt.Errorf("the total cost of the expressions exceeds %d", Budget)
+
+// Run runs a program and adds its cost to spent.
+func Run(program cel.Program, variables map[string]any, spent *uint64) (ref.Val, error) {
+	if *spent > Budget {
+		return nil, ErrBudget
 	}
 	out, details, err := program.Eval(variables)
 	if details != nil && details.ActualCost() != nil {
 		*spent += *details.ActualCost()
 	} else {
-		*spent += costLimit // it was aborted at the limit
+		*spent += CostLimit // it was aborted at the limit
 	}
 	return out, err
 }
@@ -126,7 +142,7 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 		if err != nil {
 			return failed(ocmv1.ReasonRuleInvalid, err)
 		}
-		out, err := evaluate(program, variables, spent)
+		out, err := Run(program, variables, spent)
 		if err != nil {
 			return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", expression, err))
 		}
@@ -152,7 +168,7 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 		return failed(ocmv1.ReasonRuleInvalid, err)
 	}
 	variables["result"] = holds
-	out, err := evaluate(program, variables, spent)
+	out, err := Run(program, variables, spent)
 	if err != nil {
 		return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", rule.MessageExpression, err))
 	}

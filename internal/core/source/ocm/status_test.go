@@ -318,6 +318,34 @@ func TestConditionRules(t *testing.T) {
 	}
 }
 
+// What an expression makes of the texts of an object is bounded, whatever the cost of the functions counts.
+func TestExpressionsMakeNoLongTexts(t *testing.T) {
+	long := object(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"x": "`+
+		strings.Repeat("a", 20_000)+`", "y": "`+strings.Repeat("a", 1000)+`"}}`)
+	for expression, want := range map[string]string{
+		"object.data.x.replace('', object.data.x) != ''":       "replace makes a text of more than 1048576 bytes",
+		"object.data.x.replace('a', object.data.x, 100) != ''": "replace makes a text of more than 1048576 bytes",
+		"object.data.x.replace('a', object.data.x, 10) != ''":  "True",
+		"[1,2,3,4,5,6,7,8,9].map(i, object.data.x).map(x, [x,x,x,x,x,x,x].join(x)).join('') != ''": "" +
+			"join makes a text of more than 1048576 bytes",
+		"'%s'.format([[1,2,3,4,5,6,7,8,9].map(i, [1,2,3,4,5,6,7,8,9].map(j, object.data.x))]) != ''": "" +
+			"format makes a text of more than 1048576 bytes",
+		"object.data.x.replace('a', '') == '' && ['a', 'b'].join('-') == 'a-b' && ['a', 'b'].join() == 'ab'": "True",
+		"'a.b.c'.replace('.', '-', 1) == 'a-b.c' && '%d'.format([1]) == '1' && 'a,b'.split(',')[1] == 'b'":   "True",
+		"object.data.x.split('').map(i, object.data.y.replace('', object.data.y)).size() > 0":                "actual cost limit exceeded",
+		"'%.65535e'.format([1.0]) != ''":                                                                        "format makes a text of more than 1048576 bytes",
+		"'%.99999999999999999999e'.format([1.0]) != ''":                                                         "format makes a text of more than 1048576 bytes",
+		"'%.2f'.format([1.0]) == '1.00' && '%x'.format(['ab']) == '6162'":                                       "True",
+		"'aBc'.lowerAscii().substring(1) == 'bc' && 'abc'.charAt(1) == 'b' && ' a '.trim().upperAscii() == 'A'": "True",
+	} {
+		rule := ocmv1.ConditionRule{Condition: "Fine", Type: ocmv1.RuleCEL, CelExpressions: []string{expression}}
+		var spent uint64
+		if got := show((&Programs{}).Evaluate(rule, long, &spent)); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
+	}
+}
+
 func TestExpressionsOfManifestWorkShareBudget(t *testing.T) {
 	long := "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5].all(e, a+b+c+d+e > 0)))))"
 	rule, p := ocmv1.ConditionRule{Condition: "Fine", Type: ocmv1.RuleCEL, CelExpressions: []string{long}}, &Programs{}
@@ -327,7 +355,7 @@ func TestExpressionsOfManifestWorkShareBudget(t *testing.T) {
 	}
 	spent = 10_000_001
 	if got := show(p.Evaluate(rule, object(t, config), &spent)); !strings.Contains(got, "ConditionRuleExpressionError") ||
-		!strings.Contains(got, "the total cost of the expressions of the ManifestWork exceeds 10000000") {
+		!strings.Contains(got, "the total cost of the expressions exceeds 10000000") {
 		t.Errorf("over the budget it gives %q", got)
 	}
 
