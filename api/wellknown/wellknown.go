@@ -61,6 +61,14 @@ const (
 	// On: templates. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	ReleaseStrategyAnnotation = "argosy.io/release-strategy"
 
+	// PlacementDecisionAnnotation publishes the clusters of a policy as PlacementDecisions of Open Cluster Management,
+	// under the name of a Placement. The value is the name, in the namespace of the policy; on a ClusterPropagationPolicy,
+	// NAMESPACE/NAME.
+	//
+	// On: PropagationPolicies, ClusterPropagationPolicies. Written by: users. Read by: controller/admission,
+	// core/source/ocm/placement. Users may set it: yes.
+	PlacementDecisionAnnotation = "argosy.io/placement-decision"
+
 	// SkipStageAnnotation skips a stage of a release. The value is the stage and its attempt, such as prod@1.
 	//
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.

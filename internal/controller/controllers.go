@@ -37,6 +37,8 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	addonv1beta1 "github.com/argosy-io/argosy/api/ocm/addon/v1beta1"
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
+	scorev1alpha1 "github.com/argosy-io/argosy/api/ocm/cluster/v1alpha1"
+	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -62,6 +64,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/klusterlet"
 	"github.com/argosy-io/argosy/internal/controller/namespace"
 	"github.com/argosy-io/argosy/internal/controller/ocm"
+	"github.com/argosy-io/argosy/internal/controller/placement"
 	"github.com/argosy-io/argosy/internal/controller/propagate"
 	"github.com/argosy-io/argosy/internal/controller/quota"
 	"github.com/argosy-io/argosy/internal/controller/rebalance"
@@ -237,7 +240,8 @@ func Scheme() (*runtime.Scheme, error) {
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 		clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, clusterv1.AddToScheme, setv1beta2.AddToScheme,
-		addonv1beta1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme,
+		scorev1alpha1.AddToScheme, placementv1beta1.AddToScheme, addonv1beta1.AddToScheme, configv1alpha1.AddToScheme,
+		appsv1alpha1.AddToScheme,
 		multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
 		releasev1alpha1.AddToScheme, remedyv1alpha1.AddToScheme, searchv1alpha1.AddToScheme,
 	} {
@@ -379,6 +383,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		}},
 		{"agents", func() error { return agents.Setup(mgr) }},
 		{"klusterlet", func() error { return klusterlet.Setup(mgr, klusterlet.Options{Definitions: definitions}) }},
+		{"placement", func() error { return placement.Setup(mgr, placement.Options{Gather: statusWindow}) }},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {
 			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,

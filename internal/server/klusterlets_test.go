@@ -95,6 +95,22 @@ var (
 // runKlusterletControllers runs the controllers of ManagedClusters on a hub until the test ends.
 func runKlusterletControllers(t *testing.T, c *rest.Config) {
 	t.Helper()
+	runControllers(t, c, func(ctx context.Context, mgr ctrl.Manager) error {
+		own, err := definition.Names()
+		if err != nil {
+			return err
+		}
+		definitions, err := definition.New(ctx, mgr.GetCache(), mgr.GetAPIReader(), own)
+		if err != nil {
+			return err
+		}
+		return klusterletcontroller.Setup(mgr, klusterletcontroller.Options{Definitions: definitions})
+	})
+}
+
+// runControllers runs controllers until the test ends.
+func runControllers(t *testing.T, c *rest.Config, setup func(context.Context, ctrl.Manager) error) {
+	t.Helper()
 	scheme, err := controller.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -106,22 +122,14 @@ func runKlusterletControllers(t *testing.T, c *rest.Config) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	own, err := definition.Names()
-	if err != nil {
-		t.Fatal(err)
-	}
-	definitions, err := definition.New(ctx, mgr.GetCache(), mgr.GetAPIReader(), own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := klusterletcontroller.Setup(mgr, klusterletcontroller.Options{Definitions: definitions}); err != nil {
+	if err := setup(ctx, mgr); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if err := mgr.Start(ctx); err != nil {
-			t.Errorf("the controllers of ManagedClusters: %v", err)
+			t.Errorf("the controllers: %v", err)
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-ended })

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/crds"
+	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -37,5 +38,7 @@ func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 	} {
 		how[ours] = apiserver.Stored{Trusted: true, Amend: commit.AddStatus}
 	}
+	// Argo CD deletes Applications when it reads a decision without clusters.
+	how[placementv1beta1.GroupVersion.WithKind("PlacementDecision")] = apiserver.Stored{Amend: commit.AddStatus}
 	return func(kind schema.GroupVersionKind) apiserver.Stored { return how[kind] }, nil
 }

@@ -87,6 +87,11 @@ var doorTests = map[string][]string{
 		"TestOnlyTheHubWritesTheOriginOfAnObject",
 		"TestNoClusterIsCreatedBesideAManagedCluster",
 	},
+	"Placement, PlacementDecision, AddOnPlacementScore; `argosy.io/placement-decision` on a policy": {
+		"TestPlacementChoosesClusters",
+		"TestPlacementThatIsNotValidKeepsItsClusters",
+		"TestPublishingAPlacementNeedsItsRight",
+	},
 	"Release, ReleaseStrategy, ReleaseApproval, ReleaseRevision": {
 		"TestARevisionChangesOnlyThePodsOfItsWorkload",
 		"TestAGateNeedsDifferentApproversForThisRevision",

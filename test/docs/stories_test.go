@@ -72,6 +72,28 @@ done
 `
 }
 
+// choosing chooses all clusters of the hub, and is a policy that publishes its clusters.
+const choosing = `apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {name: global, namespace: shop}
+spec: {clusterSet: global}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: every, namespace: shop}
+spec: {}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web, namespace: shop}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: published}]
+  placement: {clusterAffinity: {clusterNames: [eu]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: published, namespace: shop}`
+
 // joiningCluster is what the klusterlet of a cluster creates on the hub.
 const joiningCluster = `apiVersion: cluster.open-cluster-management.io/v1
 kind: ManagedCluster
@@ -268,15 +290,23 @@ spec: {overall: {cpu: "40"}}`),
 		}},
 	{page: "docs/kinds.md", steps: []step{{command: "argosy why deployment web -n shop", want: "Healthy"}}},
 	{page: "docs/manifestworks.md"},
-	{page: "docs/ocm.md", names: []string{"TOKEN", "abc"}, before: file("ap.yaml", joiningCluster), steps: []step{
+	{page: "docs/ocm.md", names: []string{"TOKEN", "abc"}, before: file("ap.yaml", joiningCluster) +
+		file("placement.yaml", choosing) + `
+kubectl get namespace shop 2>/dev/null || kubectl create namespace shop
+kubectl apply -f placement.yaml`, steps: []step{
 		{command: "kubectl get managedclusters", want: "eu"},
+		{command: "kubectl get placements,placementdecisions -n shop",
+			before: `eventually 'kubectl get placementdecision every-decision-1 -n shop -o yaml | grep "clusterName: eu"'`,
+			want:   "AllDecisionsScheduled"},
+		{command: "kubectl annotate propagationpolicy web -n shop argosy.io/placement-decision=web", want: "annotated"},
 		{command: "kubectl get certificatesigningrequests -l open-cluster-management.io/cluster-name=ap", want: "ap-x7k2p",
 			before: "kubectl apply -f ap.yaml"},
 		{command: "kubectl get managedcluster,cluster ap", want: "cluster.cluster.karmada.io/ap",
 			before: "eventually 'kubectl get cluster ap'"},
 		{command: "kubectl annotate managedcluster ap argosy.io/force-removal=true", want: "annotated",
 			before: "kubectl apply -f ap.yaml"},
-	}, after: "kubectl delete -f ap.yaml; kubectl --context member delete namespace open-cluster-management-agent"},
+	}, after: `eventually 'kubectl get placementdecision web-decision-1 -n shop -o yaml | grep "clusterName: eu"'
+kubectl delete -f ap.yaml -f placement.yaml; kubectl --context member delete namespace open-cluster-management-agent`},
 	{page: "docs/metrics.md", steps: []step{{command: "kubectl get --raw /metrics", want: "argosy_build_info"}}},
 	{page: "docs/reference/README.md", steps: []step{{command: "argosy --help", want: "simulate"},
 		{command: "kubectl explain propagationpolicy.spec", want: "placement"}}},

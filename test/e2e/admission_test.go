@@ -612,6 +612,9 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 			"false [mclset mclsets] []",
 		"cluster.open-cluster-management.io/v1beta2 managedclustersetbindings": "ManagedClusterSetBinding " +
 			"true [mclsetbinding mclsetbindings] []",
+		"cluster.open-cluster-management.io/v1beta1 placements":            "Placement true [] []",
+		"cluster.open-cluster-management.io/v1beta1 placementdecisions":    "PlacementDecision true [] []",
+		"cluster.open-cluster-management.io/v1alpha1 addonplacementscores": "AddOnPlacementScore true [] []",
 		"addon.open-cluster-management.io/v1alpha1 managedclusteraddons": "ManagedClusterAddOn " +
 			"true [mca mcas] []",
 		"addon.open-cluster-management.io/v1beta1 managedclusteraddons": "ManagedClusterAddOn " +

@@ -94,7 +94,8 @@ func listed(s source, kind string) map[string][]constant {
 // objects are those that have conditions, in the order of the page.
 var objects = []string{"ResourceBinding and ClusterResourceBinding", "Work", "Cluster", "status of a template",
 	"Release", "FederatedHPA", "MultiClusterService", "MultiClusterIngress", "ReplicaSchedulingPolicy", "ManifestWork",
-	"ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding", "WorkloadRebalancer", "ResourceRegistry"}
+	"ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding", "Placement", "WorkloadRebalancer",
+	"ResourceRegistry"}
 
 func conditionsPage(s source) (string, error) {
 	conditions, reasons := listed(s, "condition"), listed(s, "reason")

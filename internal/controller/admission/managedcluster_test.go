@@ -210,6 +210,59 @@ func TestBindingASetNeedsItsRight(t *testing.T) {
 	}
 }
 
+// Argo CD deploys where the PlacementDecisions in its namespace say, and the hub may write them everywhere.
+func TestPublishingAPlacementNeedsItsRight(t *testing.T) {
+	policy := func(annotation, priority string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: web,
+			annotations: {`+annotation+`}}, spec: {priority: `+priority+`, resourceSelectors: [
+			{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}], placement: {clusterAffinity: {clusterNames: [eu]}}}}`)
+	}
+	inNamespace := func(annotation string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: argocd,
+			annotations: {`+annotation+`}}, spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}],
+			placement: {clusterAffinity: {clusterNames: [eu]}}}}`)
+	}
+	const at, elsewhere = "argosy.io/placement-decision: argocd/web", "argosy.io/placement-decision: shop/web"
+	const here, there = "create placements argocd", "create placements shop"
+	const refusal = `user "op" may not create Placements in namespace "argocd"`
+	for story, tc := range map[string]struct {
+		rights  []string
+		is, was *unstructured.Unstructured
+		want    string
+	}{
+		"a new policy":                 {nil, policy(at, "1"), nil, refusal},
+		"an existing policy":           {nil, policy(at, "1"), policy("", "1"), refusal},
+		"with the right elsewhere":     {[]string{there}, policy(at, "1"), policy(elsewhere, "1"), refusal},
+		"with the right":               {[]string{here}, policy(at, "1"), policy(elsewhere, "1"), ""},
+		"other clusters":               {nil, policy(at, "2"), policy(at, "1"), refusal},
+		"another annotation":           {nil, policy(at+", a: b", "1"), policy(at, "1"), ""},
+		"a policy in the namespace":    {nil, inNamespace("argosy.io/placement-decision: web"), nil, refusal},
+		"such a policy with the right": {[]string{here}, inNamespace("argosy.io/placement-decision: web"), nil, ""},
+		"withdrawn":                    {nil, policy("", "1"), policy(at, "1"), ""},
+		"without a namespace": {[]string{here}, policy("argosy.io/placement-decision: web", "1"), nil,
+			"is not NAMESPACE/NAME"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			h := operatorsHub(t, tc.rights)
+			h.mayCreateCPP = map[string]bool{"op": true, "owner": true}
+			h.may["owner "+here], h.may["owner "+there] = true, true
+			if tc.was != nil {
+				var err error
+				if tc.was, _, err = h.write("owner", tc.was, nil); err != nil {
+					t.Fatal(err)
+				}
+				tc.is.SetLabels(tc.was.GetLabels())
+				tc.is.SetFinalizers(tc.was.GetFinalizers())
+			}
+			if tc.want != "" {
+				h.refuses("op", tc.is, tc.was, tc.want)
+			} else if _, _, err := h.write("op", tc.is, tc.was); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestManagedClustersWithMistakesAreRefused(t *testing.T) {
 	h := newHub(t)
 	url := func(url string) string {

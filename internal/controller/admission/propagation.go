@@ -13,10 +13,13 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/ptr"
 
+	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	kinds "github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/source/ocm/placement"
 )
 
 func newPropagation(kind string) policyv1alpha1.Propagation {
@@ -103,6 +106,9 @@ func (o *objects) validatePropagation(ctx context.Context, r request) error {
 			return err
 		}
 	}
+	if err := o.mayPublish(ctx, r, p, old); err != nil {
+		return err
+	}
 	for _, text := range validate.PropagationAdvice(p) {
 		warning.AddWarning(ctx, "", text)
 	}
@@ -111,6 +117,24 @@ func (o *objects) validatePropagation(ctx context.Context, r request) error {
 		o.index.expected.expect(p)
 	}
 	return nil
+}
+
+// mayPublish refuses a policy that publishes PlacementDecisions under an invalid name, or whose author may not create
+// Placements in their namespace: Argo CD deploys where the decisions in its namespace say. Who changes the spec of such
+// a policy changes these clusters.
+func (o *objects) mayPublish(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
+	at, err := placement.PublishedAs(p)
+	if err != nil {
+		return r.invalid(err)
+	}
+	const annotation = wellknown.PlacementDecisionAnnotation
+	if at.Name == "" || old != nil && equality.Semantic.DeepEqual(old.PropagationSpec(), p.PropagationSpec()) &&
+		old.GetAnnotations()[annotation] == p.GetAnnotations()[annotation] {
+		return nil
+	}
+	return o.require(ctx, r, right{verb: "create", resource: placementv1beta1.GroupVersion.WithResource("placements"),
+		namespace: at.Namespace}, "user %q may not create Placements in namespace %q: the annotation %s needs that right",
+		r.GetUserInfo().GetName(), at.Namespace, annotation)
 }
 
 // counterpart is the policy without a namespace that does the same as one in a namespace.

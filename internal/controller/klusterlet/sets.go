@@ -32,19 +32,19 @@ func (s *sizer) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err := s.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list ManagedClusters: %w", err)
 	}
+	selects, err := core.Selector(set)
+	if err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
 	n := 0
 	for i := range clusters.Items {
-		selects, err := core.Selects(set, &clusters.Items[i])
-		if err != nil {
-			return reconcile.Result{}, reconcile.TerminalError(err)
-		}
-		if selects {
+		if selects(&clusters.Items[i]) {
 			n++
 		}
 	}
 	want := set.DeepCopy()
 	meta.SetStatusCondition(&want.Status.Conditions, core.SetCondition(n, s.Clock.Now()))
-	_, err := commit.Status(ctx, s.client, set, want)
+	_, err = commit.Status(ctx, s.client, set, want)
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
 

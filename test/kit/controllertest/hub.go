@@ -39,6 +39,8 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	addonv1beta1 "github.com/argosy-io/argosy/api/ocm/addon/v1beta1"
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
+	scorev1alpha1 "github.com/argosy-io/argosy/api/ocm/cluster/v1alpha1"
+	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -108,6 +110,9 @@ var (
 		kind(clusterv1.GroupVersion.Group, "v1", "ManagedCluster", "managedclusters", false),
 		kind(setv1beta2.GroupVersion.Group, "v1beta2", "ManagedClusterSet", "managedclustersets", false),
 		kind(setv1beta2.GroupVersion.Group, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings", true),
+		kind(placementv1beta1.GroupVersion.Group, "v1beta1", "Placement", "placements", true),
+		kind(placementv1beta1.GroupVersion.Group, "v1beta1", "PlacementDecision", "placementdecisions", true),
+		kind(scorev1alpha1.GroupVersion.Group, "v1alpha1", "AddOnPlacementScore", "addonplacementscores", true),
 		kind(addonv1beta1.GroupVersion.Group, "v1beta1", "ManagedClusterAddOn", "managedclusteraddons", true),
 		kind(appsv1alpha1.GroupVersion.Group, "v1alpha1", "WorkloadRebalancer", "workloadrebalancers", false),
 		kind(autoscalingv1alpha1.GroupVersion.Group, "v1alpha1", "FederatedHPA", "federatedhpas", true),
@@ -224,7 +229,8 @@ func newScheme() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme,
 		workv1alpha1.AddToScheme,
 		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, clusterv1.AddToScheme,
-		setv1beta2.AddToScheme, addonv1beta1.AddToScheme, configv1alpha1.AddToScheme,
+		setv1beta2.AddToScheme, placementv1beta1.AddToScheme, scorev1alpha1.AddToScheme,
+		addonv1beta1.AddToScheme, configv1alpha1.AddToScheme,
 		appsv1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme,
 		autoscalingv1alpha1.AddToScheme, releasev1alpha1.AddToScheme, remedyv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {

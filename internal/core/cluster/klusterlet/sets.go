@@ -13,23 +13,29 @@ import (
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 )
 
-// Selects reports whether a cluster belongs to a set.
-func Selects(set *setv1beta2.ManagedClusterSet, mc *clusterv1.ManagedCluster) (bool, error) {
+// Selector returns a function that reports whether a cluster belongs to a set.
+func Selector(set *setv1beta2.ManagedClusterSet) (func(*clusterv1.ManagedCluster) bool, error) {
 	switch s := set.Spec.ClusterSelector; s.SelectorType {
 	case setv1beta2.ExclusiveClusterSetLabel, "":
-		return mc.Labels[clusterv1.ClusterSetLabel] == set.Name, nil
+		return func(mc *clusterv1.ManagedCluster) bool { return mc.Labels[clusterv1.ClusterSetLabel] == set.Name }, nil
 	case setv1beta2.LabelSelector:
 		selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
 		if err != nil {
-			return false, fmt.Errorf("read the label selector of ManagedClusterSet %q: %w: correct "+
+			return nil, fmt.Errorf("read the label selector of ManagedClusterSet %q: %w: correct "+
 				"spec.clusterSelector.labelSelector", set.Name, err)
 		}
-		return selector.Matches(labels.Set(mc.Labels)), nil
+		return func(mc *clusterv1.ManagedCluster) bool { return selector.Matches(labels.Set(mc.Labels)) }, nil
 	default:
-		return false, fmt.Errorf("ManagedClusterSet %q has the unknown selector type %q: set "+
+		return nil, fmt.Errorf("ManagedClusterSet %q has the unknown selector type %q: set "+
 			"spec.clusterSelector.selectorType to %s or %s", set.Name, s.SelectorType, setv1beta2.ExclusiveClusterSetLabel,
 			setv1beta2.LabelSelector)
 	}
+}
+
+// Selects reports whether a cluster belongs to a set.
+func Selects(set *setv1beta2.ManagedClusterSet, mc *clusterv1.ManagedCluster) (bool, error) {
+	selects, err := Selector(set)
+	return err == nil && selects(mc), err
 }
 
 // SetCondition returns the condition ClusterSetEmpty of a set with n clusters.

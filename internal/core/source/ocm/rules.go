@@ -1,6 +1,7 @@
 package ocm
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -24,14 +25,15 @@ const (
 	Budget = 10 * CostLimit
 )
 
-// NewEnvironment returns an environment of expressions with the libraries of Open Cluster Management, and more options.
-func NewEnvironment(more ...cel.EnvOption) (*cel.Env, error) {
-	texts, err := boundedStrings()
+// NewEnvironment returns an environment of expressions with the libraries of Open Cluster Management, a version of the
+// string functions, and more options.
+func NewEnvironment(version uint32, more ...cel.EnvOption) (*cel.Env, error) {
+	texts, err := boundedStrings(version)
 	if err != nil {
 		return nil, err
 	}
 	return cel.NewEnv(append([]cel.EnvOption{
-		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
+		cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
 		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), texts,
 		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
 		library.SemverLib()}, more...)...)
@@ -39,7 +41,7 @@ func NewEnvironment(more ...cel.EnvOption) (*cel.Env, error) {
 
 // environment has the variables and functions of expressions of ManifestWorks.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
-	return NewEnvironment(
+	return NewEnvironment(2, cel.HomogeneousAggregateLiterals(),
 		cel.Variable("object", cel.DynType), cel.Variable("result", cel.BoolType),
 		cel.Function("hasConditions", cel.Overload("has_conditions", []*cel.Type{cel.DynType}, cel.BoolType,
 			cel.UnaryBinding(func(status ref.Val) ref.Val {
@@ -50,17 +52,16 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Compile compiles an expression with the given result type.
+// Compile compiles an expression of a ManifestWork with the given result type.
 func Compile(expression string, of *cel.Type) (cel.Program, error) {
 	env, err := environment()
 	if err != nil {
 		return nil, err
 	}
-	return CompileIn(env, expression, of)
+	return compile(env, expression, of, CostLimit)
 }
 
-// CompileIn compiles an expression in an environment.
-func CompileIn(env *cel.Env, expression string, of *cel.Type) (cel.Program, error) {
+func compile(env *cel.Env, expression string, of *cel.Type, limit uint64) (cel.Program, error) {
 	ast, issues := env.Compile(expression)
 	if issues.Err() != nil {
 		return nil, issues.Err()
@@ -68,21 +69,31 @@ func CompileIn(env *cel.Env, expression string, of *cel.Type) (cel.Program, erro
 	if got := ast.OutputType(); !got.IsExactType(of) && !got.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("%q returns a %s, not a %s", expression, got, of)
 	}
-	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(CostLimit),
+	if err := checkWeight(ast.NativeRep()); err != nil {
+		return nil, err
+	}
+	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(limit),
 		cel.CostTracking(&costs{}))
 }
 
 // Programs caches compiled expressions, because compiling takes much longer than evaluating. The zero value is empty;
 // nil does not cache.
 type Programs struct {
+	// Environment of the expressions. Default: that of ManifestWorks.
+	Environment *cel.Env
+	// CostLimit of an expression in Environment. Default: CostLimit.
+	CostLimit uint64
+
 	mu   sync.Mutex
 	kept map[string]cel.Program // by result type and expression
+	size int                    // of its keys
 }
 
-// programsKept limits the cache. Beyond it most entries are probably of deleted ManifestWorks.
-const programsKept = 2000
+// programsKept and sizeKept limit the cache. Beyond them most entries are probably of deleted objects.
+const programsKept, sizeKept = 2000, 1 << 20
 
-func (p *Programs) compile(expression string, of *cel.Type) (cel.Program, error) {
+// Compile compiles an expression with the given result type, or returns the program that it made before.
+func (p *Programs) Compile(expression string, of *cel.Type) (program cel.Program, err error) {
 	if p == nil {
 		return Compile(expression, of)
 	}
@@ -92,30 +103,42 @@ func (p *Programs) compile(expression string, of *cel.Type) (cel.Program, error)
 	if program := p.kept[key]; program != nil {
 		return program, nil
 	}
-	program, err := Compile(expression, of)
+	if p.Environment == nil {
+		program, err = Compile(expression, of)
+	} else {
+		program, err = compile(p.Environment, expression, of, p.limit())
+	}
 	if err != nil {
 		return nil, err
 	}
-	if p.kept == nil || len(p.kept) >= programsKept {
-		p.kept = map[string]cel.Program{}
+	if p.kept == nil || len(p.kept) >= programsKept || p.size+len(key) > sizeKept {
+		p.kept, p.size = map[string]cel.Program{}, 0
 	}
-	p.kept[key] = program
+	p.kept[key], p.size = program, p.size+len(key)
 	return program, nil
 }
 
-// ErrBudget is the error of expressions that cost more than Budget together.
-var ErrBudget = fmt.Errorf("the total cost of the expressions exceeds %d", Budget)
+// ErrBudget is the error of expressions that cost more than their budget together.
+var ErrBudget = errors.New("the total cost of the expressions exceeds")
 
-// Run runs a program and adds its cost to spent.
-func Run(program cel.Program, variables map[string]any, spent *uint64) (ref.Val, error) {
-	if *spent > Budget {
-		return nil, ErrBudget
+// limit returns the cost at which an expression is aborted.
+func (p *Programs) limit() uint64 {
+	if p == nil || p.CostLimit == 0 {
+		return CostLimit
+	}
+	return p.CostLimit
+}
+
+// Run runs a program and adds its cost to spent. It fails if more than the budget is spent already.
+func (p *Programs) Run(program cel.Program, variables map[string]any, spent *uint64, budget uint64) (ref.Val, error) {
+	if *spent > budget {
+		return nil, fmt.Errorf("%w %d", ErrBudget, budget)
 	}
 	out, details, err := program.Eval(variables)
 	if details != nil && details.ActualCost() != nil {
 		*spent += *details.ActualCost()
 	} else {
-		*spent += CostLimit // it was aborted at the limit
+		*spent += p.limit() // it was aborted at the limit
 	}
 	return out, err
 }
@@ -138,11 +161,11 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 	holds := true
 	variables := map[string]any{"object": object.Object}
 	for _, expression := range rule.CelExpressions {
-		program, err := p.compile(expression, cel.BoolType)
+		program, err := p.Compile(expression, cel.BoolType)
 		if err != nil {
 			return failed(ocmv1.ReasonRuleInvalid, err)
 		}
-		out, err := Run(program, variables, spent)
+		out, err := p.Run(program, variables, spent, Budget)
 		if err != nil {
 			return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", expression, err))
 		}
@@ -163,12 +186,12 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 	if rule.MessageExpression == "" {
 		return c
 	}
-	program, err := p.compile(rule.MessageExpression, cel.StringType)
+	program, err := p.Compile(rule.MessageExpression, cel.StringType)
 	if err != nil {
 		return failed(ocmv1.ReasonRuleInvalid, err)
 	}
 	variables["result"] = holds
-	out, err := Run(program, variables, spent)
+	out, err := p.Run(program, variables, spent, Budget)
 	if err != nil {
 		return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", rule.MessageExpression, err))
 	}

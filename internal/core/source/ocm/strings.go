@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/decls"
@@ -56,25 +55,37 @@ var precisions = regexp.MustCompile(`%\.([0-9]+)`)
 
 const maxPrecision = 100
 
-// costs adds the length of what growing functions make to their cost, as for other texts a tenth of it.
+// costly are the functions that read a whole text, with the bytes of it that cost one unit. The library counts none of
+// them, or too little.
+var costly = map[string]uint64{"parseJSON": 1, "scores": 1, "reverse": 10, "charAt": 10, "size": 10}
+
+// costs adds the size of what growing functions make to their cost, as for other texts a tenth of it, and that of
+// costly ones.
 type costs struct{ library.CostEstimator }
 
 // CallCost implements interpreter.ActualCostEstimator.
 func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	cost := c.CostEstimator.CallCost(function, overload, args, result)
-	if growing[function] == nil {
+	bytes := costly[function]
+	if growing[function] == nil && bytes == 0 {
 		return cost
 	}
-	made := uint64(len(textOf(result)))/10 + 1
+	made := uint64(1)
+	if bytes > 0 {
+		made += uint64(len(textOf(args[0]))) / bytes
+	}
+	if function != "size" {
+		made += uint64(length(result, 0)) / 10
+	}
 	if cost != nil {
 		made += *cost
 	}
 	return &made
 }
 
-// boundedStrings are the string functions of expressions. Those that grow fail beyond madeLimit.
-var boundedStrings = sync.OnceValues(func() (cel.EnvOption, error) {
-	env, err := cel.NewCustomEnv(ext.Strings(ext.StringsVersion(2)))
+// boundedStrings are the string functions of expressions, in a version. Those that grow fail beyond madeLimit.
+func boundedStrings(version uint32) (cel.EnvOption, error) {
+	env, err := cel.NewCustomEnv(ext.Strings(ext.StringsVersion(version)))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +99,7 @@ var boundedStrings = sync.OnceValues(func() (cel.EnvOption, error) {
 		all = append(all, function)
 	}
 	return cel.FunctionDecls(all...), nil
-})
+}
 
 // bounded is a function that fails if size of its arguments exceeds madeLimit.
 func bounded(function *decls.FunctionDecl, size func([]ref.Val) int) (*decls.FunctionDecl, error) {
