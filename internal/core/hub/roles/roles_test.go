@@ -160,7 +160,7 @@ func TestOperatorsWriteOnlyFleetObjects(t *testing.T) {
 		if resource == "releases" && slices.Contains([]string{"abort", "patch", "pause", "rollback"}, verb) {
 			return
 		}
-		if resource == "managedclusteraddons" && verb != "deletecollection" {
+		if slices.Contains([]string{"managedclusteraddons", "addonplacementscores"}, resource) && verb != "deletecollection" {
 			return // its namespace is that of a cluster
 		}
 		if crd := all[resource+"."+group]; crd == nil || crd.Spec.Scope != apiextensionsv1.ClusterScoped ||
