@@ -38,7 +38,7 @@ func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 	} {
 		how[ours] = apiserver.Stored{Trusted: true, Amend: commit.AddStatus}
 	}
-	// Argo CD deletes Applications when it reads a decision without clusters.
+	// A program that follows a decision may delete what runs in clusters that are not listed.
 	how[placementv1beta1.GroupVersion.WithKind("PlacementDecision")] = apiserver.Stored{Amend: commit.AddStatus}
 	return func(kind schema.GroupVersionKind) apiserver.Stored { return how[kind] }, nil
 }

@@ -91,6 +91,8 @@ var doorTests = map[string][]string{
 		"TestPlacementChoosesClusters",
 		"TestPlacementThatIsNotValidKeepsItsClusters",
 		"TestPublishingAPlacementNeedsItsRight",
+		"TestClusterPoliciesPublishInANamespace",
+		"TestDecisionsOfOthersStay",
 	},
 	"Release, ReleaseStrategy, ReleaseApproval, ReleaseRevision": {
 		"TestARevisionChangesOnlyThePodsOfItsWorkload",

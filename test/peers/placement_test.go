@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -206,28 +205,19 @@ func TestPlacementsChooseAsOpenClusterManagement(t *testing.T) {
 				t.Fatalf("%s in %s: %v", name, to.name, err)
 			}
 		}
-		var got [2]string
-		kit.Eventually(t, name+" is decided by both", func() string {
+		kit.Eventually(t, name+" "+spec+" is decided alike by both", func() string {
+			var got [2]string
 			for i, by := range both {
 				done := false
 				if got[i], done = by.decided(t, ns, name); !done {
 					return by.name + " has not: " + got[i]
 				}
 			}
+			if got[0] != got[1] {
+				return fmt.Sprintf("the hub decides\n%s\nand Open Cluster Management\n%s", got[0], got[1])
+			}
 			return ""
 		})
-		for range 10 { // the last write of either may follow
-			if got[0] == got[1] {
-				break
-			}
-			time.Sleep(500 * time.Millisecond)
-			for i, by := range both {
-				got[i], _ = by.decided(t, ns, name)
-			}
-		}
-		if got[0] != got[1] {
-			t.Errorf("%s %s: the hub decides\n%s\nand Open Cluster Management\n%s", name, spec, got[0], got[1])
-		}
 		if i == 0 {
 			apply(`{apiVersion: cluster.open-cluster-management.io/v1beta2, kind: ManagedClusterSetBinding,
 				metadata: {name: peers, namespace: ` + ns + `}, spec: {clusterSet: peers}}

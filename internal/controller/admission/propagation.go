@@ -120,8 +120,8 @@ func (o *objects) validatePropagation(ctx context.Context, r request) error {
 }
 
 // mayPublish refuses a policy that publishes PlacementDecisions under an invalid name, or whose author may not create
-// Placements in their namespace: Argo CD deploys where the decisions in its namespace say. Who changes the spec of such
-// a policy changes these clusters.
+// Placements in their namespace: programs deploy to the clusters that decisions in their namespace list. Who changes
+// the spec of such a policy changes these clusters.
 func (o *objects) mayPublish(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	at, err := placement.PublishedAs(p)
 	if err != nil {

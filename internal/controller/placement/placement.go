@@ -171,7 +171,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	w := &writer{r.client, own, func(reason, name string) {
 		switch reason {
 		case EventDecisionUpdate:
-			r.updated(p, choice, name)
+			r.recordUpdate(p, choice, name)
 			updated = true
 		case EventDecisionCreate:
 			r.events.RecordSuccess(reason, fmt.Sprintf("Decision %s is created with placement %s in namespace %s", name,
@@ -183,7 +183,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}}
 	failed := w.write(ctx, req.NamespacedName, all, wanted)
 	if updated {
-		r.scored(p, choice)
+		r.recordScores(p, choice)
 	}
 	want := p.DeepCopy()
 	want.Status = choice.Status(wanted)
@@ -270,8 +270,8 @@ func (r *reconciler) scores(cluster, name string) *scorev1alpha1.AddOnPlacementS
 	return score
 }
 
-// updated records that a PlacementDecision lists other clusters.
-func (r *reconciler) updated(p *placementv1beta1.Placement, choice core.Choice, name string) {
+// recordUpdate records that a PlacementDecision lists other clusters.
+func (r *reconciler) recordUpdate(p *placementv1beta1.Placement, choice core.Choice, name string) {
 	message := fmt.Sprintf("Decision %s is updated with placement %s in namespace %s", name, p.Name, p.Namespace)
 	if len(choice.Expired) > 0 {
 		r.events.Event(p, corev1.EventTypeWarning, EventDecisionUpdate,
@@ -281,8 +281,8 @@ func (r *reconciler) updated(p *placementv1beta1.Placement, choice core.Choice, 
 	}
 }
 
-// scored records the scores of a choice.
-func (r *reconciler) scored(p *placementv1beta1.Placement, choice core.Choice) {
+// recordScores records the scores of a choice.
+func (r *reconciler) recordScores(p *placementv1beta1.Placement, choice core.Choice) {
 	if r.events.Successes != commit.SuccessEventsAll {
 		return
 	}

@@ -344,7 +344,7 @@ func TestDecisionsOfOthersStay(t *testing.T) {
 		q := placement("q", 0)
 		w.HasObject(q)
 		if c := meta.FindStatusCondition(q.Status.Conditions, placementv1beta1.PlacementSatisfied); c.Message !=
-			"PlacementDecision shop/q-decision-1 belongs to PropagationPolicy q: delete that, or choose another name" {
+			"PlacementDecision shop/q-decision-1 belongs to PropagationPolicy q: delete the PlacementDecision, or use another name" {
 			t.Errorf("q: %s", c.Message)
 		}
 		w.HasObject(former)
@@ -416,7 +416,7 @@ func TestPoliciesPublishTheirClusters(t *testing.T) {
 		}
 		published("fleet-decision-1: c3")
 
-		// Another policy takes the workload, and gives it back. The list of Argo CD is never empty.
+		// Another policy takes the workload, and gives it back. A published list is never empty.
 		taker := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "taker",
 			Labels:      map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id2"},
 			Annotations: map[string]string{wellknown.PlacementDecisionAnnotation: "taken"}}}

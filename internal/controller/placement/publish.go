@@ -127,7 +127,7 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		}
 		if len(clusters) > 0 {
 			wanted = core.Decisions(at, w.owner.OwnerReference, []core.Group{{Clusters: clusters}})
-		} else { // an empty list would tell Argo CD to delete all Applications
+		} else { // a program that follows an empty list may delete all workloads
 			decisions.Items = slices.DeleteFunc(decisions.Items, func(d placementv1beta1.PlacementDecision) bool {
 				return d.Namespace == at.Namespace && d.Labels[placementv1beta1.PlacementLabel] == at.Name
 			})

@@ -20,7 +20,7 @@ import (
 type takenError struct{ decision, by string }
 
 func (e *takenError) Error() string {
-	return fmt.Sprintf("PlacementDecision %s belongs to %s: delete that, or choose another name", e.decision, e.by)
+	return fmt.Sprintf("PlacementDecision %s belongs to %s: delete the PlacementDecision, or use another name", e.decision, e.by)
 }
 
 // owner is a Placement or a policy to which PlacementDecisions belong.

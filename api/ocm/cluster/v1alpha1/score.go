@@ -37,7 +37,7 @@ type AddOnPlacementScoreStatus struct {
 	// +listMapKey=name
 	Scores []AddOnPlacementScoreItem `json:"scores,omitempty"`
 
-	// ValidUntil is when the scores expire. Afterwards each counts as 0. Default: never.
+	// ValidUntil is the time at which the scores expire. An expired score counts as 0. Default: the scores do not expire.
 	// +kubebuilder:validation:Format=date-time
 	ValidUntil *metav1.Time `json:"validUntil,omitempty"`
 }

@@ -17,7 +17,7 @@ type Placement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which clusters are chosen. An empty one chooses all clusters of all bound sets.
+	// Spec has the rules for the choice of clusters. Default: all clusters of all bound sets.
 	Spec PlacementSpec `json:"spec"`
 
 	// Status has the number of chosen clusters and their groups. The hub writes it.
@@ -32,7 +32,7 @@ type PlacementList struct {
 	Items           []Placement `json:"items"`
 }
 
-// PlacementSpec says which clusters are chosen.
+// PlacementSpec has the rules for the choice of clusters.
 type PlacementSpec struct {
 	// ClusterSets are the names of the ManagedClusterSets to choose from. Those without a ManagedClusterSetBinding in the
 	// namespace are left out. Default: all that are bound.
@@ -109,7 +109,7 @@ type PrioritizerPolicy struct {
 	Configurations []PrioritizerConfig `json:"configurations,omitempty"`
 }
 
-// PrioritizerPolicyMode combines weights with the default ones.
+// PrioritizerPolicyMode is Additive or Exact.
 type PrioritizerPolicyMode string
 
 // The modes of a PrioritizerPolicy.
@@ -123,7 +123,7 @@ type PrioritizerConfig struct {
 	// ScoreCoordinate is the score.
 	ScoreCoordinate *ScoreCoordinate `json:"scoreCoordinate"`
 
-	// Weight multiplies the score. With 0 it does not count.
+	// Weight multiplies the score. 0 turns the score off.
 	// +kubebuilder:validation:Minimum=-10
 	// +kubebuilder:validation:Maximum=10
 	// +kubebuilder:default=1
@@ -138,15 +138,16 @@ type ScoreCoordinate struct {
 	// +kubebuilder:validation:Required
 	Type ScoreCoordinateType `json:"type,omitempty"`
 
-	// BuiltIn is Balance (few decisions of other Placements), Steady (chosen by this Placement now),
-	// ResourceAllocatableCPU or ResourceAllocatableMemory (much that pods can use).
+	// BuiltIn is the name of a score that the hub computes. Balance is higher for clusters in fewer PlacementDecisions of
+	// other Placements. Steady is 100 for clusters that this Placement has chosen before, otherwise 0.
+	// ResourceAllocatableCPU and ResourceAllocatableMemory are higher for clusters with more CPU or memory for pods.
 	BuiltIn string `json:"builtIn,omitempty"`
 
 	// AddOn names a score of an AddOnPlacementScore.
 	AddOn *AddOnScore `json:"addOn,omitempty"`
 }
 
-// ScoreCoordinateType is where a score comes from.
+// ScoreCoordinateType is the source of a score: BuiltIn or AddOn.
 type ScoreCoordinateType string
 
 // The types of a ScoreCoordinate.
@@ -191,7 +192,7 @@ type SpreadConstraint struct {
 	// +kubebuilder:validation:Enum=Label;Claim
 	TopologyKeyType string `json:"topologyKeyType"`
 
-	// MaxSkew is the greatest difference of numbers of clusters.
+	// MaxSkew is the greatest difference between the numbers of clusters of two topologies.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:default=1
 	MaxSkew int32 `json:"maxSkew,omitempty"`
@@ -221,7 +222,7 @@ type Toleration struct {
 	// +kubebuilder:validation:Enum=NoSelect;PreferNoSelect;NoSelectIfNew
 	Effect string `json:"effect,omitempty"`
 
-	// TolerationSeconds is the time after the addition of the taint that it is tolerated, in seconds. Default: always.
+	// TolerationSeconds is the number of seconds for which an added taint is tolerated. Default: without limit.
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }
 

@@ -118,8 +118,8 @@ func (p *Programs) Compile(expression string, of *cel.Type) (program cel.Program
 	return program, nil
 }
 
-// ErrBudget is the error of expressions that cost more than their budget together.
-var ErrBudget = errors.New("the total cost of the expressions exceeds")
+// errBudget is the error of expressions that cost more than their budget together.
+var errBudget = errors.New("the total cost of the expressions exceeds")
 
 // limit returns the cost at which an expression is aborted.
 func (p *Programs) limit() uint64 {
@@ -132,7 +132,7 @@ func (p *Programs) limit() uint64 {
 // Run runs a program and adds its cost to spent. It fails if more than the budget is spent already.
 func (p *Programs) Run(program cel.Program, variables map[string]any, spent *uint64, budget uint64) (ref.Val, error) {
 	if *spent > budget {
-		return nil, fmt.Errorf("%w %d", ErrBudget, budget)
+		return nil, fmt.Errorf("%w %d", errBudget, budget)
 	}
 	out, details, err := program.Eval(variables)
 	if details != nil && details.ActualCost() != nil {

@@ -21,7 +21,7 @@ type weigher struct {
 func checkWeight(of *ast.AST) error {
 	w := &weigher{of: of}
 	if w.weigh(of.Expr(), nil); w.greatest > maxWeight {
-		return fmt.Errorf("the expression makes lists or maps of more than %d parts", maxWeight)
+		return fmt.Errorf("the expression can make a list or a map with more than %d elements: simplify it", maxWeight)
 	}
 	return nil
 }

@@ -18,7 +18,6 @@ import (
 
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
-	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
 )
@@ -58,15 +57,6 @@ func existing(clusters []clusterv1.ManagedCluster) (all []*clusterv1.ManagedClus
 	return all
 }
 
-// Bound returns the clusters of sets, sorted by name.
-func Bound(sets []setv1beta2.ManagedClusterSet, clusters []clusterv1.ManagedCluster) (names []string, err error) {
-	_, all, err := candidates(Input{Placement: &placementv1beta1.Placement{}, Sets: sets, Clusters: clusters})
-	for _, mc := range all {
-		names = append(names, mc.Name)
-	}
-	return names, err
-}
-
 const (
 	// costOfPredicate is the cost of a predicate for a cluster, beside its requirements and expressions.
 	costOfPredicate = 10
@@ -85,9 +75,8 @@ func matching(in Input, clusters []*clusterv1.ManagedCluster) (matched []*cluste
 		return clusters, nil
 	}
 	if n, size := expressions(in.Placement); n > maxExpressions || size > maxExpressionBytes {
-		return nil, &misconfigured{"Predicate", fmt.Sprintf("%d expressions of %d bytes in all, at most are %d of %d", n,
-			size,
-			maxExpressions, maxExpressionBytes)}
+		return nil, &misconfigured{"Predicate", fmt.Sprintf("the predicates have %d expressions with %d bytes: use at most "+
+			"%d with %d", n, size, maxExpressions, maxExpressionBytes)}
 	}
 	var selectors []selector
 	for _, predicate := range in.Placement.Spec.Predicates {

@@ -71,9 +71,9 @@ func group(in Input, clusters []*clusterv1.ManagedCluster) ([]Group, error) {
 	return groups, nil
 }
 
-// kept returns the groups of PlacementDecisions, without clusters that are not candidates; at least one. A cluster that
-// is in several because not all are written yet is in the first.
-func kept(current []placementv1beta1.PlacementDecision, candidates []*clusterv1.ManagedCluster) []Group {
+// keepGroups returns the groups of PlacementDecisions, without clusters that are not candidates; at least one. A
+// cluster that is in several because not all are written yet is in the first.
+func keepGroups(current []placementv1beta1.PlacementDecision, candidates []*clusterv1.ManagedCluster) []Group {
 	exists := map[string]bool{}
 	for _, mc := range candidates {
 		exists[mc.Name] = true

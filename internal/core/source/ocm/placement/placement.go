@@ -52,7 +52,8 @@ type spending struct{ spent, budget uint64 }
 // add adds a cost. It fails beyond the limit.
 func (s *spending) add(cost uint64) error {
 	if s.spent += cost; s.spent > s.budget {
-		return fmt.Errorf("%w %d", ocm.ErrBudget, s.budget)
+		return fmt.Errorf("the choice costs more than %d: use fewer or simpler predicates, tolerations, scores and groups",
+			s.budget)
 	}
 	return nil
 }
@@ -97,8 +98,8 @@ func Choose(in Input) Choice {
 	if err != nil { // which clusters the unreadable set has is unknown
 		candidates = existing(in.Clusters)
 	} else if len(in.Placement.Name) > validation.LabelValueMaxLength {
-		err = &misconfigured{message: fmt.Sprintf("the name is longer than %d characters, which a label of its "+
-			"PlacementDecisions can have: create the Placement under a shorter name", validation.LabelValueMaxLength)}
+		err = &misconfigured{message: fmt.Sprintf("the name is longer than %d characters, the limit of a label "+
+			"value: create the Placement under a shorter name", validation.LabelValueMaxLength)}
 	}
 	var chosen []*clusterv1.ManagedCluster
 	if err == nil {
@@ -108,7 +109,7 @@ func Choose(in Input) Choice {
 		c.Groups, err = group(in, chosen)
 	}
 	if err != nil {
-		c.Groups = kept(in.Current, candidates)
+		c.Groups = keepGroups(in.Current, candidates)
 	}
 	c.Conditions = []metav1.Condition{satisfied(in, eligible, len(candidates), c.count(), err),
 		{Type: placementv1beta1.PlacementMisconfigured, Status: metav1.ConditionFalse,

@@ -89,13 +89,13 @@ func decided(groups string) (all []placementv1beta1.PlacementDecision) {
 
 func countsOf(n map[string]int) func() map[string]int { return func() map[string]int { return n } }
 
-func without(string, string) *scorev1alpha1.AddOnPlacementScore { return nil }
+func noScore(string, string) *scorev1alpha1.AddOnPlacementScore { return nil }
 
 // choose fills in what the input lacks.
 func choose(t *testing.T, in Input) Choice {
 	t.Helper()
 	if in.Now = now; in.Scores == nil {
-		in.Scores = without
+		in.Scores = noScore
 	}
 	if in.Others == nil {
 		in.Others = countsOf(nil)
@@ -268,7 +268,7 @@ func TestPlacementChoosesClusters(t *testing.T) {
 		}, `c2: False NotAllDecisionsScheduled: …`},
 		{"expensive expressions", expressing("[1,2,3,4,5,6,7,8,9,0].all(a, [1,2,3,4,5,6,7,8,9,0].all(b, [1,2,3,4,5,6,7,8,9,0].all(c, " +
 			"[1,2,3,4,5,6,7,8,9,0].all(d, a+b+c+d > -1))))"), more(100),
-			"| Predicate:the total cost of the expressions exceeds 2050000"},
+			"| Predicate:the choice costs more than 2050000:"},
 		{"JSON of one cluster is expensive", expressing("managedCluster.metadata.annotations['x'].parseJSON().size() > 3",
 			"true"),
 			func(in *Input) {
@@ -281,37 +281,37 @@ func TestPlacementChoosesClusters(t *testing.T) {
 		{"JSON costs", expressing("managedCluster.metadata.annotations['x'].parseJSON().size() > 3"), func(in *Input) {
 			in.Clusters[0].Annotations = map[string]string{"x": "[" + strings.Repeat("{},", 80_000) + "{}]"}
 			more(100)(in)
-		}, "| Predicate:the total cost of the expressions exceeds 2050000"},
+		}, "| Predicate:the choice costs more than 2050000:"},
 		{"many predicates", "{predicates: [" + strings.Repeat(
 			"{requiredClusterSelector: {labelSelector: {matchLabels: {no: no}}}}, ", 30_000) + "]}",
-			nil, "| Predicate:the total cost of the expressions exceeds 1050000"},
+			nil, "| Predicate:the choice costs more than 1050000:"},
 		{"many values", "{predicates: [{requiredClusterSelector: {labelSelector: {matchExpressions: [{key: env, operator: NotIn, values: [" +
 			strings.Join(numbers(20_000), ",") + "]}]}}}]}", more(100),
-			"| Predicate:the total cost of the expressions exceeds 2050000"},
+			"| Predicate:the choice costs more than 2050000:"},
 		{"many groups", "{decisionStrategy: {groupStrategy: {decisionGroups: [" +
 			strings.Repeat("{groupName: aa, groupClusterSelector: {labelSelector: {matchLabels: {no: no}}}}, ", 30_000) + "]}}}",
-			nil, "the total cost of the expressions exceeds 1050000"},
+			nil, "the choice costs more than 1050000:"},
 		{"many tolerations", "{tolerations: [" + strings.Repeat("{key: a, operator: Exists}, ", 2_000) + "]}",
 			func(in *Input) {
 				for range 1_000 {
 					in.Clusters[0].Spec.Taints = append(in.Clusters[0].Spec.Taints, taint("NoSelect", 0))
 				}
-			}, "| TaintToleration:the total cost of the expressions exceeds 1050000"},
+			}, "| TaintToleration:the choice costs more than 1050000:"},
 		{"many scores", `{prioritizerPolicy: {configurations: [{scoreCoordinate: {type: AddOn, addOn: {resourceName: usage,
 			scoreName: NAME}}, weight: 1}]}}`, func(in *Input) {
 			in.Scores = func(string, string) *scorev1alpha1.AddOnPlacementScore {
 				return &scorev1alpha1.AddOnPlacementScore{Status: scorev1alpha1.AddOnPlacementScoreStatus{
 					Scores: make([]scorev1alpha1.AddOnPlacementScoreItem, 300_000)}}
 			}
-		}, "| :the total cost of the expressions exceeds 1050000"},
+		}, "| :the choice costs more than 1050000:"},
 		{"a list that doubles", expressing("[[1]]" + strings.Repeat(".map(a, a+a)", 30) + ".size() == 1"), nil,
-			"| Predicate:compilation failed: the expression makes lists or maps of more than 1000 parts"},
+			"| Predicate:compilation failed: the expression can make a list or a map with more than 1000 elements: simplify it"},
 		{"a list that nests", expressing("[0]" + strings.Repeat(".map(a, [a, a])", 30) + ".all(a, a == a)"), nil,
-			"| Predicate:compilation failed: the expression makes lists or maps of more than 1000 parts"},
+			"| Predicate:compilation failed: the expression can make a list or a map with more than 1000 elements: simplify it"},
 		{"a map that nests", expressing("[0]" + strings.Repeat(".map(a, {1: a, 2: a})", 30) + ".all(a, a == a)"), nil,
-			"| Predicate:compilation failed: the expression makes lists or maps of more than 1000 parts"},
+			"| Predicate:compilation failed: the expression can make a list or a map with more than 1000 elements: simplify it"},
 		{"a text of nested lists", expressing("'%s'.format([[[]]" + strings.Repeat(".map(a, [a, a])", 30) + "]) == ''"), nil,
-			"| Predicate:compilation failed: the expression makes lists or maps of more than 1000 parts"},
+			"| Predicate:compilation failed: the expression can make a list or a map with more than 1000 elements: simplify it"},
 		{"lists of some length", expressing("managedCluster.metadata.name in ['c1', 'c2'] + ['c3'] && [1, 2].filter(a, a > 1)" +
 			".map(a, [a]).filter(a, a.size() == 1 && a[0] > 0).size() == 1"), nil, "c1 c2 c3" + all},
 		{"a long text is read often", expressing("[1,2,3,4,5,6,7,8,9,0].all(a, [1,2,3,4,5,6,7,8,9,0].all(b, '" +
@@ -321,9 +321,9 @@ func TestPlacementChoosesClusters(t *testing.T) {
 		{"a value that is no condition in a cluster", expressing("managedCluster.metadata.labels['env']"),
 			func(in *Input) { in.Current = decided("c3") }, "c3" + all},
 		{"many expressions", expressing(slices.Repeat([]string{"true"}, 101)...), nil,
-			"| Predicate:101 expressions of 404 bytes in all, at most are 100 of 65536"},
+			"| Predicate:the predicates have 101 expressions with 404 bytes: use at most 100 with 65536"},
 		{"long expressions", expressing(strings.Repeat(" ", 65_536) + "true"), nil,
-			"| Predicate:1 expressions of 65540 bytes in all, at most are 100 of 65536"},
+			"| Predicate:the predicates have 1 expressions with 65540 bytes: use at most 100 with 65536"},
 		{"a mistake of a selector without clusters", expressing("1 +"), func(in *Input) { in.Sets = sets("x") },
 			": False AllManagedClusterSetsEmpty: All ManagedClusterSets [x] have no member ManagedCluster"},
 		{"scores of another cluster", expressing(`'{"metadata": {"name": "c1"}}'.parseJSON().scores('usage').size() == 1`),
@@ -334,7 +334,7 @@ func TestPlacementChoosesClusters(t *testing.T) {
 			func(in *Input) { in.Clusters[0].Spec.Taints = []clusterv1.Taint{taint("NoSelect", 0)} }, "c2 c3 c4 t1" + all},
 		{"a negative weight of Steady", `{numberOfClusters: 1, prioritizerPolicy: {configurations: [
 			{scoreCoordinate: {builtIn: Steady}, weight: -1}]}}`, func(in *Input) { in.Current = decided("c1") },
-			"| :the weight of Steady is negative, so the clusters would change for ever: set 0 or more"},
+			"| :the weight of Steady is negative, so each choice would replace the clusters: set 0 or more"},
 		{"a mistake while a cluster is in two objects", expressing("1 +"),
 			func(in *Input) { in.Current = decided("c2 c1/c3 c1") },
 			"c1 c2 / c3: False NotAllDecisionsScheduled: …"},
@@ -342,7 +342,7 @@ func TestPlacementChoosesClusters(t *testing.T) {
 			"managedCluster.metadata.name.reverse() == '1c'", "[1, 'a'].size() == 2"]}}}]}`, nil, "c1" + all},
 		{"a long name", `{} `, func(in *Input) { in.Placement.Name = strings.Repeat("a", 64) },
 			": False NoManagedClusterMatched: No ManagedCluster matches any of the cluster predicate | :the name is longer than 63 " +
-				"characters, which a label of its PlacementDecisions can have: create the Placement under a shorter name"},
+				"characters, the limit of a label value: create the Placement under a shorter name"},
 		{"a mistake in a group keeps the groups", `{decisionStrategy: {groupStrategy: {decisionGroups: [
 			{groupName: a, groupClusterSelector: {labelSelector: {matchExpressions: [{key: a, operator: Near}]}}}]}}}`,
 			func(in *Input) { in.Current, in.Sets = decided("c2 c1/c3/t1"), sets("prod") },

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
+	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -38,10 +39,9 @@ func PublishedAs(p policyv1alpha1.Propagation) (types.NamespacedName, error) {
 // Published returns those of the clusters of bindings that are in sets, sorted.
 func Published(bindings []workv1alpha2.Binding, sets []setv1beta2.ManagedClusterSet,
 	clusters []clusterv1.ManagedCluster) ([]string, error) {
-	bound, err := Bound(sets, clusters)
+	_, bound, err := candidates(Input{Placement: &placementv1beta1.Placement{}, Sets: sets, Clusters: clusters})
 	return slices.DeleteFunc(ClustersOf(bindings), func(name string) bool {
-		_, is := slices.BinarySearch(bound, name)
-		return !is
+		return !slices.ContainsFunc(bound, func(mc *clusterv1.ManagedCluster) bool { return mc.Name == name })
 	}), err
 }
 

@@ -59,8 +59,8 @@ func weights(policy placementv1beta1.PrioritizerPolicy) (map[coordinate]int64, e
 		switch of.builtIn {
 		case placementv1beta1.Steady:
 			if weight < 0 {
-				return nil, &misconfigured{message: fmt.Sprintf("the weight of %s is negative, so the clusters would "+
-					"change for ever: set 0 or more", of.builtIn)}
+				return nil, &misconfigured{message: fmt.Sprintf("the weight of %s is negative, so each choice would "+
+					"replace the clusters: set 0 or more", of.builtIn)}
 			}
 		case placementv1beta1.Balance, placementv1beta1.ResourceAllocatableCPU,
 			placementv1beta1.ResourceAllocatableMemory:
