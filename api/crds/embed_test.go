@@ -60,6 +60,8 @@ var served = map[string]struct {
 		"", "karmada-io", []string{"v1alpha1"}, false, ""},
 	"manifestworks.work.open-cluster-management.io": {"ManifestWork", "Namespaced", "", "", []string{"v1"},
 		true, ""},
+	"manifestworkreplicasets.work.open-cluster-management.io": {"ManifestWorkReplicaSet", "Namespaced", "mwrs", "",
+		[]string{"v1alpha1"}, true, "Placement Found ManifestWorks Applied"},
 	"managedclusters.cluster.open-cluster-management.io": {"ManagedCluster", "Cluster", "mcl mcls", "", []string{"v1"},
 		true, "Hub Accepted Managed Cluster URLs Joined Available Age"},
 	"managedclustersets.cluster.open-cluster-management.io": {"ManagedClusterSet", "Cluster", "mclset mclsets", "",

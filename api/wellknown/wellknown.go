@@ -328,8 +328,8 @@ const (
 	// which kinds the cluster serves.
 	//
 	// On: ManifestWorks. Written by: core/cluster/klusterlet, core/source/ocm. Read by: controller/admission,
-	// controller/execute, controller/klusterlet, core/admission/validate, core/cluster/klusterlet, core/source/ocm. Users
-	// may set it: no.
+	// controller/execute, controller/klusterlet, core/admission/validate, core/cluster/klusterlet, core/source/ocm,
+	// core/source/ocm/replicaset. Users may set it: no.
 	WorkAnnotation = "argosy.io/work"
 
 	// DerivedAnnotation lists the labels and taints of an object with DerivedFromAnnotation that came from the other

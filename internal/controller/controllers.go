@@ -41,6 +41,7 @@ import (
 	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	ocmworkv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
@@ -69,6 +70,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/quota"
 	"github.com/argosy-io/argosy/internal/controller/rebalance"
 	"github.com/argosy-io/argosy/internal/controller/release"
+	"github.com/argosy-io/argosy/internal/controller/replicaset"
 	"github.com/argosy-io/argosy/internal/controller/schedule"
 	"github.com/argosy-io/argosy/internal/controller/search"
 	"github.com/argosy-io/argosy/internal/controller/service"
@@ -241,7 +243,7 @@ func Scheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 		clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, clusterv1.AddToScheme, setv1beta2.AddToScheme,
 		scorev1alpha1.AddToScheme, placementv1beta1.AddToScheme, addonv1beta1.AddToScheme, configv1alpha1.AddToScheme,
-		appsv1alpha1.AddToScheme,
+		ocmworkv1alpha1.AddToScheme, appsv1alpha1.AddToScheme,
 		multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
 		releasev1alpha1.AddToScheme, remedyv1alpha1.AddToScheme, searchv1alpha1.AddToScheme,
 	} {
@@ -384,6 +386,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		{"agents", func() error { return agents.Setup(mgr) }},
 		{"klusterlet", func() error { return klusterlet.Setup(mgr, klusterlet.Options{Definitions: definitions}) }},
 		{"placement", func() error { return placement.Setup(mgr, placement.Options{Gather: statusWindow}) }},
+		{"manifestworkreplicaset", func() error {
+			return replicaset.Setup(ctx, mgr, replicaset.Options{Definitions: definitions, Gather: statusWindow})
+		}},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {
 			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,

@@ -233,6 +233,7 @@ const (
 	Clusters                = "clusters.cluster.karmada.io"
 	ManifestWorks           = "manifestworks.work.open-cluster-management.io"
 	ManagedClusters         = "managedclusters.cluster.open-cluster-management.io"
+	ManifestWorkReplicaSets = "manifestworkreplicasets.work.open-cluster-management.io"
 	EnclosedManifests       = "enclosedmanifests.release.argosy.io"
 	FederatedHPAs           = "federatedhpas.autoscaling.karmada.io"
 	MultiClusterServices    = "multiclusterservices.networking.karmada.io"

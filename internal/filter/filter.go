@@ -89,7 +89,8 @@ func Listed(ctx context.Context, r client.Reader, list client.ObjectList, pass f
 	return requests
 }
 
-// Delayed enqueues what mapped returns after a delay. What is enqueued again meanwhile is enqueued once.
+// Delayed enqueues what mapped returns after a delay, also for the former labels of an object. What is enqueued again
+// meanwhile is enqueued once.
 func Delayed(delay time.Duration, mapped handler.MapFunc) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(ctx context.Context, obj client.Object, q queue) {
@@ -99,7 +100,12 @@ func Delayed(delay time.Duration, mapped handler.MapFunc) handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			enqueue(ctx, e.ObjectNew, q)
+			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				enqueue(ctx, e.ObjectOld, q)
+			}
+		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
 	}
 }

@@ -73,6 +73,7 @@ var secret = []schema.GroupResource{
 	{Resource: "secrets"},
 	{Group: "work.karmada.io", Resource: "works"},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks"},
+	{Group: "work.open-cluster-management.io", Resource: "manifestworkreplicasets"},
 	{Group: "release.argosy.io", Resource: "enclosedmanifests"},
 	{Group: "release.argosy.io", Resource: "releaserevisions"},
 	{Group: "policy.karmada.io", Resource: "overridepolicies"},

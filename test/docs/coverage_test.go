@@ -77,8 +77,15 @@ var doorTests = map[string][]string{
 		"TestEachObjectHasAWork",
 		"TestExecutorIsRejected",
 		"TestKlusterletsWriteTheMetadataOfTheirManifestWorks",
+		"TestAStatusThatCannotBeReadIsRefused",
 		"TestExpressionsMakeNoLongTexts",
 		"FuzzManifestWorks",
+	},
+	"ManifestWorkReplicaSet": {
+		"TestReplicaSetsNeedRightsInAllClusters",
+		"TestLabelsOfReplicaSetsNeedRights",
+		"TestReplicaSetDecides",
+		"TestReplicaSetFollowsItsPlacements",
 	},
 	"ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, ManagedClusterAddOn": {
 		"TestAcceptanceNeedsItsRight",

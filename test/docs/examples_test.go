@@ -19,6 +19,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
 
+	ocmworkv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
@@ -213,7 +214,7 @@ func TestEveryObjectOfPagesIsValid(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme,
 		remedyv1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, autoscalingv2.AddToScheme,
-		searchv1alpha1.AddToScheme} {
+		searchv1alpha1.AddToScheme, ocmworkv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

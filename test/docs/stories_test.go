@@ -299,6 +299,8 @@ kubectl apply -f placement.yaml`, steps: []step{
 			before: `eventually 'kubectl get placementdecision every-decision-1 -n shop -o yaml | grep "clusterName: eu"'`,
 			want:   "AllDecisionsScheduled"},
 		{command: "kubectl annotate propagationpolicy web -n shop argosy.io/placement-decision=web", want: "annotated"},
+		{command: "kubectl get manifestworkreplicasets -n shop", want: "limits",
+			before: "eventually 'kubectl get manifestworks -n eu -l work.open-cluster-management.io/placementname=every -o name | grep limits'"},
 		{command: "kubectl get certificatesigningrequests -l open-cluster-management.io/cluster-name=ap", want: "ap-x7k2p",
 			before: "kubectl apply -f ap.yaml"},
 		{command: "kubectl get managedcluster,cluster ap", want: "cluster.cluster.karmada.io/ap",
@@ -306,6 +308,7 @@ kubectl apply -f placement.yaml`, steps: []step{
 		{command: "kubectl annotate managedcluster ap argosy.io/force-removal=true", want: "annotated",
 			before: "kubectl apply -f ap.yaml"},
 	}, after: `eventually 'kubectl get placementdecision web-decision-1 -n shop -o yaml | grep "clusterName: eu"'
+kubectl delete manifestworkreplicaset limits -n shop
 kubectl delete -f ap.yaml -f placement.yaml; kubectl --context member delete namespace open-cluster-management-agent`},
 	{page: "docs/metrics.md", steps: []step{{command: "kubectl get --raw /metrics", want: "argosy_build_info"}}},
 	{page: "docs/reference/README.md", steps: []step{{command: "argosy --help", want: "simulate"},

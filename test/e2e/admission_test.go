@@ -606,6 +606,8 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"release.argosy.io/v1alpha1 releaseguards":             "ReleaseGuard false [rgd] []",
 		"release.argosy.io/v1alpha1 releasechecks":             "ReleaseCheck true [rck] []",
 		"work.open-cluster-management.io/v1 manifestworks":     "ManifestWork true [] []",
+		"work.open-cluster-management.io/v1alpha1 manifestworkreplicasets": "ManifestWorkReplicaSet " +
+			"true [mwrs] []",
 		"cluster.open-cluster-management.io/v1 managedclusters": "ManagedCluster " +
 			"false [mcl mcls] []",
 		"cluster.open-cluster-management.io/v1beta2 managedclustersets": "ManagedClusterSet " +

@@ -187,7 +187,7 @@ func TestKlusterletOfOpenClusterManagementIsAMember(t *testing.T) {
 	}
 
 	// 2. It applies a ManifestWork, reports it, and deletes its objects. Namespaces of the hub do not keep it.
-	fleet.Namespace(t)
+	ns := fleet.Namespace(t)
 	work := k.apply(t)
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 {apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: web, namespace: %s}, spec: {workload: {manifests: [
@@ -201,6 +201,53 @@ func TestKlusterletOfOpenClusterManagementIsAMember(t *testing.T) {
 		}
 		if k.Find(t, "apps/v1", "Deployment", "default", "web") == nil {
 			return "the member has no Deployment"
+		}
+		return ""
+	})
+
+	// It creates the namespaces of its set, and applies what a ManifestWorkReplicaSet sends where a Placement chooses it.
+	for _, u := range fleet.Hub.Apply(t, `
+{apiVersion: cluster.open-cluster-management.io/v1beta2, kind: ManagedClusterSet, metadata: {name: klusterlets}, spec: {
+ managedNamespaces: [{name: of-the-set}], clusterSelector: {selectorType: LabelSelector, labelSelector: {matchExpressions: [
+  {key: cluster.open-cluster-management.io/clusterset, operator: Exists}]}}}}
+---
+{apiVersion: cluster.open-cluster-management.io/v1beta2, kind: ManagedClusterSetBinding, metadata: {name: klusterlets, namespace: `+ns+`},
+ spec: {clusterSet: klusterlets}}
+---
+{apiVersion: cluster.open-cluster-management.io/v1beta1, kind: Placement, metadata: {name: all, namespace: `+ns+`}, spec: {predicates: [
+ {requiredClusterSelector: {celSelector: {celExpressions: ["managedCluster.metadata.name == '`+name+`'"]}}}]}}`) {
+		fleet.Hub.RemoveAtEnd(t, u)
+	}
+	const sets = "work.open-cluster-management.io/v1alpha1"
+	fleet.Hub.Apply(t, `{apiVersion: `+sets+`, kind: ManifestWorkReplicaSet, metadata: {name: replicas, namespace: `+ns+`}, spec: {
+ placementRefs: [{name: all}], cascadeDeletionPolicy: Foreground, manifestWorkTemplate: {workload: {manifests: [
+  {apiVersion: v1, kind: ConfigMap, metadata: {name: replicas, namespace: of-the-set}, data: {a: b}}]},
+  manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: replicas, namespace: of-the-set}, conditionRules: [
+   {condition: Progressing, type: CEL, celExpressions: ["object.data.a != 'b'"]}]}]}}}`)
+	kit.Eventually(t, "the klusterlet creates the namespace of its set", func() string {
+		space := k.Find(t, "v1", "Namespace", "", "of-the-set")
+		if space == nil || !strings.Contains(fmt.Sprint(space.GetLabels()), "clusterset.open-cluster-management.io/") {
+			return fmt.Sprint(space)
+		}
+		mc := fleet.Hub.Find(t, clusterGroup, "ManagedCluster", "", name)
+		if text := fmt.Sprint(kit.Field(mc, "status", "managedNamespaces")); !strings.Contains(text, "NamespaceAvailable") {
+			return text
+		}
+		return ""
+	})
+	kit.Eventually(t, "the ManifestWorkReplicaSet is rolled out", func() string {
+		text := fmt.Sprint(kit.Field(fleet.Hub.Find(t, sets, "ManifestWorkReplicaSet", ns, "replicas"), "status"))
+		if !strings.Contains(text, "Complete") || k.Find(t, "v1", "ConfigMap", "of-the-set", "replicas") == nil {
+			return text
+		}
+		return ""
+	})
+	fleet.Hub.Remove(t, sets, "ManifestWorkReplicaSet", ns, "replicas")
+	kit.Eventually(t, "it takes its objects along", func() string {
+		set, object := fleet.Hub.Find(t, sets, "ManifestWorkReplicaSet", ns, "replicas"),
+			k.Find(t, "v1", "ConfigMap", "of-the-set", "replicas")
+		if set != nil || object != nil {
+			return fmt.Sprint(set, object)
 		}
 		return ""
 	})

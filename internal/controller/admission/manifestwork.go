@@ -1,9 +1,11 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apiserver/pkg/admission"
@@ -11,10 +13,12 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	ocmworkv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/source/ocm/replicaset"
 )
 
 var (
@@ -42,6 +46,12 @@ func (o *objects) validateManifestWork(ctx context.Context, r request, mw, was *
 	if own, is := klusterletOf(r); is && (own != r.GetNamespace() || !r.keepsSpec()) {
 		return admission.NewForbidden(r, fmt.Errorf(
 			"the klusterlet of cluster %q may change only the metadata and the status of ManifestWorks in namespace %[1]s", own))
+	}
+	if was != nil && (mw.Labels[ocmworkv1alpha1.ReplicaSetLabel] != was.Labels[ocmworkv1alpha1.ReplicaSetLabel] ||
+		mw.Labels[ocmworkv1alpha1.PlacementLabel] != was.Labels[ocmworkv1alpha1.PlacementLabel]) {
+		if err := o.authorizeOwner(ctx, r); err != nil {
+			return err
+		}
 	}
 	if r.keepsSpec() {
 		return nil
@@ -71,6 +81,68 @@ func (o *objects) validateManifestWork(ctx context.Context, r request, mw, was *
 	}
 	warn(ctx, validate.ManifestWorkAdvice(mw, cluster, o.scoped()), known)
 	return nil
+}
+
+// authorizeOwner requires the rights to write and delete the Works of a cluster from users who change the labels of the
+// ManifestWorkReplicaSet of a ManifestWork, by which the hub changes or deletes it.
+func (o *objects) authorizeOwner(ctx context.Context, r request) error {
+	if own, is := klusterletOf(r); is {
+		return admission.NewForbidden(r, fmt.Errorf("the klusterlet of cluster %q may not change the labels %s and %s", own,
+			ocmworkv1alpha1.ReplicaSetLabel, ocmworkv1alpha1.PlacementLabel))
+	}
+	return cmp.Or(o.authorizeWorks(ctx, r, "create"), o.authorizeWorks(ctx, r, "delete"))
+}
+
+// mutateReplicaSet adds the finalizer to a new ManifestWorkReplicaSet, as for ManifestWorks.
+func mutateReplicaSet(_ context.Context, r request) error {
+	if finalizers := r.obj.GetFinalizers(); r.creating() &&
+		!slices.Contains(finalizers, ocmworkv1alpha1.ReplicaSetFinalizer) {
+		r.obj.SetFinalizers(append(finalizers, ocmworkv1alpha1.ReplicaSetFinalizer))
+	}
+	return nil
+}
+
+// validateReplicaSet validates the changes of a ManifestWorkReplicaSet, which the hub applies in all clusters that its
+// Placements choose, now or later.
+func (o *objects) validateReplicaSet(ctx context.Context, r request,
+	set, was *ocmworkv1alpha1.ManifestWorkReplicaSet) error {
+	if r.keepsSpec() && (was == nil || maps.Equal(set.Labels, was.Labels)) {
+		return nil
+	}
+	if err := o.authorizeReplicaSet(ctx, r, "create"); err != nil {
+		return err
+	}
+	if was != nil && slices.ContainsFunc(was.Spec.PlacementRefs, func(ref ocmworkv1alpha1.LocalPlacementReference) bool {
+		return !slices.ContainsFunc(set.Spec.PlacementRefs, func(of ocmworkv1alpha1.LocalPlacementReference) bool {
+			return of.Name == ref.Name
+		})
+	}) {
+		if err := o.authorizeReplicaSet(ctx, r, "delete"); err != nil {
+			return err
+		}
+	}
+	if err := r.refuse(validate.ManifestWorkReplicaSet(set)); err != nil {
+		return err
+	}
+	if _, err := replicaset.OwnerLabel(set); err != nil {
+		warning.AddWarning(ctx, "", "metadata.name: "+err.Error())
+	}
+	advise := func(set *ocmworkv1alpha1.ManifestWorkReplicaSet) []string {
+		return validate.ManifestWorkAdvice(&ocmv1.ManifestWork{Spec: set.Spec.ManifestWorkTemplate}, nil, o.scoped())
+	}
+	var known []string
+	if was != nil {
+		known = advise(was)
+	}
+	warn(ctx, advise(set), known)
+	return nil
+}
+
+// authorizeReplicaSet requires the right to write or delete Works in all clusters from users who do so with a
+// ManifestWorkReplicaSet.
+func (o *objects) authorizeReplicaSet(ctx context.Context, r admission.Attributes, verb string) error {
+	return o.require(ctx, r, right{verb: verb, resource: works},
+		"a ManifestWorkReplicaSet is applied in the clusters that Placements choose, for which you need permission to %s works.work.karmada.io in all namespaces", verb)
 }
 
 // authorizeWorks requires the right to write or delete Works from users who do so with a ManifestWork: a namespace of

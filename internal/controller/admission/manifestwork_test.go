@@ -5,7 +5,137 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
+
+// The hub applies a ManifestWorkReplicaSet with its own rights in whatever clusters the Placements of a namespace
+// choose.
+func TestReplicaSetsNeedRightsInAllClusters(t *testing.T) {
+	set := func(spec string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: work.open-cluster-management.io/v1alpha1, kind: ManifestWorkReplicaSet,
+			metadata: {name: it, namespace: shop}, spec: `+spec+`}`)
+	}
+	const template = `manifestWorkTemplate: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}]}}`
+	is, other := set(`{placementRefs: [{name: p}], `+template+`}`), set(`{placementRefs: [{name: q}], `+template+`}`)
+	more, labelled := set(`{placementRefs: [{name: p}, {name: q}], `+template+`}`), is.DeepCopy()
+	labelled.SetLabels(map[string]string{"a": "b"})
+	const create, remove = "create works ", "delete works "
+	const refusal = "a ManifestWorkReplicaSet is applied in the clusters that Placements choose, for which you need permission to "
+	for story, tc := range map[string]struct {
+		rights    []string
+		is, was   *unstructured.Unstructured
+		deletion  bool
+		wantWords string
+	}{
+		"a new one":                    {nil, is, nil, false, refusal + "create works.work.karmada.io in all namespaces"},
+		"with the right for a cluster": {[]string{"create works karmada-es-eu"}, is, nil, false, refusal + "create"},
+		"with the right":               {[]string{create}, is, nil, false, ""},
+		"a change":                     {nil, other, is, false, refusal + "create"},
+		"a change with the right":      {[]string{create}, more, is, false, ""},
+		"a Placement is taken away": {[]string{create}, other, is, false, refusal +
+			"delete works.work.karmada.io in all namespaces"},
+		"that with both rights":           {[]string{create, remove}, other, is, false, ""},
+		"labels, which ManifestWorks get": {nil, labelled, is, false, refusal + "create"},
+		"a deletion":                      {[]string{create}, nil, is, true, refusal + "delete works.work.karmada.io in all namespaces"},
+		"a deletion with the right":       {[]string{remove}, nil, is, true, ""},
+		"a deletion of another cluster":   {[]string{"delete works karmada-es-eu"}, nil, is, true, refusal + "delete"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			membertest.Run(t, func(t *testing.T) {
+				h := operatorsHub(t, tc.rights)
+				var err error
+				if tc.deletion {
+					err = h.delete("op", tc.was)
+				} else {
+					var stored *unstructured.Unstructured
+					stored, _, err = h.write("op", tc.is, tc.was)
+					if want := []string{"work.open-cluster-management.io/manifest-work-cleanup"}; err == nil && tc.was == nil &&
+						!slices.Equal(stored.GetFinalizers(), want) {
+						t.Errorf("its finalizers are %v, want %v", stored.GetFinalizers(), want)
+					}
+				}
+				if tc.wantWords == "" && err != nil || tc.wantWords != "" && (err == nil || !strings.Contains(err.Error(),
+					tc.wantWords)) {
+					t.Errorf("got %v, want %q", err, tc.wantWords)
+				}
+			})
+		})
+	}
+}
+
+// By these labels, the hub changes and deletes a ManifestWork.
+func TestLabelsOfReplicaSetsNeedRights(t *testing.T) {
+	const klusterlet = "system:open-cluster-management:eu:agent"
+	was := object(t, `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: it, namespace: eu},
+		spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}]}}}`)
+	for story, tc := range map[string]struct {
+		rights []string
+		by     string
+		label  string
+		want   string
+	}{
+		"the set":       {nil, "op", "work.open-cluster-management.io/manifestworkreplicaset", "permission to create works"},
+		"the Placement": {nil, "op", "work.open-cluster-management.io/placementname", "permission to create works"},
+		"without one right": {[]string{"create works karmada-es-eu"}, "op",
+			"work.open-cluster-management.io/placementname", "permission to delete works"},
+		"with both": {[]string{"create works karmada-es-eu", "delete works karmada-es-eu"}, "op",
+			"work.open-cluster-management.io/placementname", ""},
+		"another label":           {nil, "op", "a", ""},
+		"by a klusterlet":         {nil, klusterlet, "work.open-cluster-management.io/placementname", "may not change the labels"},
+		"another by a klusterlet": {nil, klusterlet, "a", ""},
+	} {
+		t.Run(story, func(t *testing.T) {
+			membertest.Run(t, func(t *testing.T) {
+				h := operatorsHub(t, tc.rights)
+				h.users = map[string]*user.DefaultInfo{}
+				h.users[klusterlet] = &user.DefaultInfo{Name: klusterlet, Groups: []string{"system:open-cluster-management:eu"}}
+				is := was.DeepCopy()
+				is.SetLabels(map[string]string{tc.label: "x"})
+				if tc.want != "" {
+					h.refuses(tc.by, is, was, tc.want)
+				} else if _, _, err := h.write(tc.by, is, was); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestReplicaSetsAreValidated(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		const manifests = `workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}]}`
+		set := func(name, refs, template string) *unstructured.Unstructured {
+			return object(t, `{apiVersion: work.open-cluster-management.io/v1alpha1, kind: ManifestWorkReplicaSet,
+				metadata: {name: `+name+`, namespace: shop}, spec: {placementRefs: [`+refs+`], manifestWorkTemplate: {`+template+`}}}`)
+		}
+		for _, tc := range [][3]string{
+			{"", manifests, "spec.placementRefs"},
+			{"{name: p}, {name: p}", manifests, "spec.placementRefs[1].name: Duplicate value: \"p\""},
+			{"{name: ''}", manifests, "spec.placementRefs[0].name"},
+			{"{name: p, rolloutStrategy: {type: Some}}", manifests, "spec.placementRefs[0].rolloutStrategy.type"},
+			{"{name: p, rolloutStrategy: {type: Progressive, progressive: {progressDeadline: 5mfoo}}}", manifests,
+				`spec.placementRefs[0].rolloutStrategy: Invalid value: "": progressive.progressDeadline: "5mfoo" is not a duration`},
+			{"{name: p, rolloutStrategy: {type: Progressive, progressive: {minSuccessTime: soon}}}", manifests,
+				`progressive.minSuccessTime: "soon" is not a duration`},
+			{"{name: p, rolloutStrategy: {type: Progressive, progressive: {maxConcurrency: 200%}}}", manifests,
+				"progressive.maxConcurrency"},
+			{"{name: p}", "", "spec.manifestWorkTemplate.workload.manifests: Required value"},
+			{"{name: p}", "workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {}}]}",
+				"spec.manifestWorkTemplate.workload.manifests[0].metadata.name: Required value"},
+			{"{name: p}", manifests + ", executor: {subject: {type: ServiceAccount}}",
+				"spec.manifestWorkTemplate.executor: Forbidden: executors are not supported"},
+		} {
+			h.refuses("admin", set("it", tc[0], tc[1]), nil, tc[2])
+		}
+		_, warnings, err := h.write("admin", set(strings.Repeat("a", 60), "{name: p}", manifests), nil)
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "is not a valid label value") {
+			t.Errorf("a long name: %v, %q", err, warnings)
+		}
+	})
+}
 
 func TestManifestWorkGetsFinalizerAndIsValidated(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {

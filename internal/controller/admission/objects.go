@@ -30,6 +30,7 @@ import (
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	ocmworkv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
@@ -150,6 +151,7 @@ func newObjects(index *index, options Options) *objects {
 			checking(validate.FederatedHPA)},
 		autoscalingv1alpha1.Resource("cronfederatedhpas"):            {nil, checking(validate.CronFederatedHPA)},
 		ocmv1.Resource("manifestworks"):                              {o.mutateManifestWork, typed(o.validateManifestWork)},
+		ocmworkv1alpha1.Resource("manifestworkreplicasets"):          {mutateReplicaSet, typed(o.validateReplicaSet)},
 		clusterv1.Resource("managedclusters"):                        {mutateManagedCluster, typed(o.validateManagedCluster)},
 		setv1beta2.Resource("managedclustersetbindings"):             {nil, typed(o.validateSetBinding)},
 		clusterv1alpha1.Resource("clusters"):                         {withDefaults(defaultCluster), typed(o.validateCluster)},
@@ -235,6 +237,9 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 	if a.GetOperation() == admission.Delete {
 		return o.validateDeletion(ctx, a)
 	}
+	if err := refuseUnreadable(a); err != nil {
+		return err
+	}
 	if err := o.refuseOverwrite(ctx, a); err != nil {
 		return err
 	}
@@ -279,6 +284,8 @@ func (o *objects) validateDeletion(ctx context.Context, a admission.Attributes) 
 		return nil
 	case of == ocmv1.Resource("manifestworks"):
 		return cmp.Or(o.refuseRendered(ctx, a), o.authorizeWorks(ctx, a, "delete"))
+	case of == ocmworkv1alpha1.Resource("manifestworkreplicasets"):
+		return o.authorizeReplicaSet(ctx, a, "delete")
 	case of == clusterv1alpha1.Resource("clusters"), of == clusterv1.Resource("managedclusters"):
 		return o.refuseDerived(ctx, a)
 	}

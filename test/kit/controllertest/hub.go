@@ -43,6 +43,7 @@ import (
 	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	ocmworkv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	remedyv1alpha1 "github.com/argosy-io/argosy/api/remedy/v1alpha1"
@@ -107,6 +108,7 @@ var (
 			"resourceinterpreterwebhookconfigurations", false),
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ReplicaSchedulingPolicy", "replicaschedulingpolicies", false),
 		kind(ocmv1.GroupVersion.Group, "v1", "ManifestWork", "manifestworks", true),
+		kind(ocmworkv1alpha1.GroupVersion.Group, "v1alpha1", "ManifestWorkReplicaSet", "manifestworkreplicasets", true),
 		kind(clusterv1.GroupVersion.Group, "v1", "ManagedCluster", "managedclusters", false),
 		kind(setv1beta2.GroupVersion.Group, "v1beta2", "ManagedClusterSet", "managedclustersets", false),
 		kind(setv1beta2.GroupVersion.Group, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings", true),
@@ -228,7 +230,8 @@ func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme,
 		workv1alpha1.AddToScheme,
-		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, clusterv1.AddToScheme,
+		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, ocmworkv1alpha1.AddToScheme,
+		clusterv1.AddToScheme,
 		setv1beta2.AddToScheme, placementv1beta1.AddToScheme, scorev1alpha1.AddToScheme,
 		addonv1beta1.AddToScheme, configv1alpha1.AddToScheme,
 		appsv1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme,

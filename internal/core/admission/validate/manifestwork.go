@@ -11,9 +11,11 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
+	"github.com/argosy-io/argosy/internal/core/source/ocm/rollout"
 )
 
 const (
@@ -28,8 +30,29 @@ const (
 // ManifestWork validates a ManifestWork. It rejects options that the hub cannot follow if the hub would do more than
 // they allow.
 func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
-	var errs field.ErrorList
+	return manifestWork(mw, field.NewPath("spec"))
+}
+
+// ManifestWorkReplicaSet validates a ManifestWorkReplicaSet, and its template as ManifestWork does.
+func ManifestWorkReplicaSet(set *workv1alpha1.ManifestWorkReplicaSet) field.ErrorList {
 	spec := field.NewPath("spec")
+	errs := manifestWork(&ocmv1.ManifestWork{Spec: set.Spec.ManifestWorkTemplate}, spec.Child("manifestWorkTemplate"))
+	seen := map[string]bool{}
+	for i, ref := range set.Spec.PlacementRefs {
+		at := spec.Child("placementRefs").Index(i)
+		if seen[ref.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), ref.Name))
+		}
+		seen[ref.Name] = true
+		if _, err := rollout.Parse(ref.RolloutStrategy); err != nil {
+			errs = append(errs, field.Invalid(at.Child("rolloutStrategy"), "", err.Error()))
+		}
+	}
+	return errs
+}
+
+func manifestWork(mw *ocmv1.ManifestWork, spec *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	path := spec.Child("workload", "manifests")
 	if len(mw.Spec.Workload.Manifests) == 0 {
 		errs = append(errs, field.Required(path, "must contain at least one object"))

@@ -71,7 +71,7 @@ func GrantsOf(cluster string, accepted bool) Grants {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: GroupOf(cluster)}}
 	meta := metav1.ObjectMeta{Name: roleOf(cluster), Labels: labels}
 	g := Grants{
-		Namespace:   namespace(cluster),
+		Namespace:   NamespaceOf(cluster),
 		ClusterRole: &rbacv1.ClusterRole{ObjectMeta: *meta.DeepCopy(), Rules: rules},
 		ClusterRoleBinding: &rbacv1.ClusterRoleBinding{ObjectMeta: *meta.DeepCopy(), Subjects: subjects,
 			RoleRef: clusterRoleRef(meta.Name)},
@@ -90,8 +90,9 @@ func GrantsOf(cluster string, accepted bool) Grants {
 	return g
 }
 
-// namespace returns a namespace for objects of the hub, which is not propagated to members.
-func namespace(name string) *corev1.Namespace {
+// NamespaceOf returns a namespace for objects of the hub, such as the ManifestWorks of a cluster. It is not propagated
+// to members.
+func NamespaceOf(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels: map[string]string{policyv1alpha1.NamespaceSkipAutoPropagationLabel: "true"}}}
 }
@@ -135,7 +136,7 @@ func StaticGrants() Static {
 	}
 	group := clusterv1.GroupVersion.Group
 	return Static{
-		Namespaces:     []corev1.Namespace{*namespace(Agents), *namespace(hubNamespace)},
+		Namespaces:     []corev1.Namespace{*NamespaceOf(Agents), *NamespaceOf(hubNamespace)},
 		ServiceAccount: corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Agents, Name: BootstrapAccount}},
 		ClusterRole: rbacv1.ClusterRole{ObjectMeta: meta(""), Rules: []rbacv1.PolicyRule{
 			named(rule(corev1.GroupName, "configmaps", "get"), clusterInfo),

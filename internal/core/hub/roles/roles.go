@@ -123,6 +123,7 @@ var Decisions = []Decision{
 	{Group: "work.karmada.io", Resource: "clusterresourcebindings", Status: true, levels: readers, Why: whyTheHubs},
 	{Group: "work.karmada.io", Resource: "works", Status: true, Why: whyContent},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks", Status: true, Why: whyContent},
+	{Group: "work.open-cluster-management.io", Resource: "manifestworkreplicasets", Status: true, Why: whyContent},
 	{Group: "release.argosy.io", Resource: "enclosedmanifests", Why: whyContent},
 
 	// Releases.

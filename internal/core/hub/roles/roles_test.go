@@ -114,7 +114,8 @@ func TestRolesAllowNoEscalation(t *testing.T) {
 func TestNoRoleReadsSecretKinds(t *testing.T) {
 	for _, r := range ClusterRoles() {
 		forEachRight(r, func(verb, _, resource string) {
-			if slices.Contains([]string{"secrets", "works", "manifestworks", "enclosedmanifests", "resourcedistributions"},
+			if slices.Contains([]string{"secrets", "works", "manifestworks", "manifestworkreplicasets", "enclosedmanifests",
+				"resourcedistributions"},
 				strings.Split(resource, "/")[0]) {
 				t.Errorf("%s may %s %s", r.Name, verb, resource)
 			}

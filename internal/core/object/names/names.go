@@ -112,6 +112,11 @@ func WorkOfManifestWork(manifestWork, group, kind, name, namespace string) strin
 	return subdomain(name) + "-" + dumpHash(strings.Join([]string{manifestWork, group, kind, namespace, name}, "/"))
 }
 
+// WorkOfReplicaSet returns the name of the ManifestWorks that a ManifestWorkReplicaSet has for a Placement.
+func WorkOfReplicaSet(set, namespace, placement string) string {
+	return subdomain(set) + "-" + hash(strings.Join([]string{namespace, set, placement}, "/"))
+}
+
 // subdomain returns a name as a DNS subdomain that leaves room for a dash and a hash; one that is one stays as it is,
 // but for its length.
 func subdomain(name string) string {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	ocmworkv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -291,10 +292,14 @@ func Leaves(mw *ocmv1.ManifestWork, why string, now time.Time) ocmv1.ManifestWor
 	return status
 }
 
-// Remaining returns how long a complete ManifestWork is kept; false if it has no TTL.
+// Remaining returns how long a complete ManifestWork is kept; false if it has no TTL, or belongs to a
+// ManifestWorkReplicaSet, which would create it again.
 func Remaining(mw *ocmv1.ManifestWork, now time.Time) (time.Duration, bool) {
 	option := mw.Spec.DeleteOption
 	complete := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Complete)
+	if _, owned := mw.Labels[ocmworkv1alpha1.ReplicaSetLabel]; owned {
+		return 0, false
+	}
 	if option == nil || option.TTLSecondsAfterFinished == nil || complete == nil ||
 		complete.Status != metav1.ConditionTrue || complete.ObservedGeneration != mw.Generation {
 		return 0, false

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	ocmworkv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
@@ -439,6 +440,11 @@ func TestCompleteManifestWorkIsKeptForTTL(t *testing.T) {
 	if left, ends := Remaining(mw, now); !ends || left < 100*365*24*time.Hour {
 		t.Errorf("of all time it has %v, %t", left, ends)
 	}
+	mw.Labels = map[string]string{ocmworkv1alpha1.ReplicaSetLabel: "shop.web"}
+	if _, ends := Remaining(mw, now); ends {
+		t.Error("it is deleted, and its ManifestWorkReplicaSet creates it again")
+	}
+	mw.Labels = nil
 	mw.Spec.DeleteOption.TTLSecondsAfterFinished = new(int64(60))
 	mw.Generation++
 	if _, ends := Remaining(mw, now); ends {
