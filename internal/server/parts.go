@@ -102,7 +102,7 @@ func AllParts() Parts {
 			var plugins []apiserver.AdmissionPlugin
 			tolerations := d.Settings.Taints.tolerations()
 			for _, p := range admission.Plugins(admission.Options{ForbidOverwrite: d.Settings.ForbidOverwrite,
-				QuotasOff:              d.Scheduler.QuotasOff,
+				QuotasOff: d.Scheduler.QuotasOff, Scheme: controller.Scheme,
 				NoExecuteTaintPolicies: d.Settings.Taints.AllowNoExecutePolicy, Tolerations: &tolerations}) {
 				plugins = append(plugins, apiserver.AdmissionPlugin{Name: p.Name, New: p.New})
 			}

@@ -7,6 +7,7 @@ package admission
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/dynamic"
 
@@ -39,6 +40,8 @@ type Options struct {
 	// Tolerations are added to policies that do not set how long to tolerate clusters that are not ready or unreachable;
 	// nil adds none.
 	Tolerations *membership.TolerationDefaults
+	// Scheme returns the kinds that controllers read; nil refuses no status that they cannot read.
+	Scheme func() (*runtime.Scheme, error)
 }
 
 // Plugins returns all plugins in their order. They share an index of policies. It uses the dynamic client that the

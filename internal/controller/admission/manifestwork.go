@@ -142,7 +142,8 @@ func (o *objects) validateReplicaSet(ctx context.Context, r request,
 // ManifestWorkReplicaSet.
 func (o *objects) authorizeReplicaSet(ctx context.Context, r admission.Attributes, verb string) error {
 	return o.require(ctx, r, right{verb: verb, resource: works},
-		"a ManifestWorkReplicaSet is applied in the clusters that Placements choose, for which you need permission to %s works.work.karmada.io in all namespaces", verb)
+		"a ManifestWorkReplicaSet is applied in the clusters that Placements choose, for which you need permission to %s "+
+			"works.work.karmada.io in all namespaces", verb)
 }
 
 // authorizeWorks requires the right to write or delete Works from users who do so with a ManifestWork: a namespace of

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,6 +63,8 @@ type objects struct {
 	Options
 	kinds map[schema.GroupResource]kind
 	index *index
+	// scheme is Options.Scheme, made once.
+	scheme func() (*runtime.Scheme, error)
 
 	mapper     meta.RESTMapper
 	authorizer authorizer.Authorizer
@@ -134,6 +137,9 @@ func setDefaults(ctx context.Context, r request) error {
 func newObjects(index *index, options Options) *objects {
 	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), Options: options,
 		index: index}
+	if options.Scheme != nil {
+		o.scheme = sync.OnceValues(options.Scheme)
+	}
 	propagation := kind{naming(o.mutatePropagation), o.validatePropagation}
 	override := kind{naming(o.mutateOverride), o.validateOverride}
 	binding := kind{o.mutateBinding, o.validateBinding}
@@ -237,7 +243,7 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 	if a.GetOperation() == admission.Delete {
 		return o.validateDeletion(ctx, a)
 	}
-	if err := refuseUnreadable(a); err != nil {
+	if err := o.refuseUnreadable(a); err != nil {
 		return err
 	}
 	if err := o.refuseOverwrite(ctx, a); err != nil {

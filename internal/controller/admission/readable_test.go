@@ -4,16 +4,20 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // A klusterlet or an agent writes the status of some objects. The schema accepts times that encoding/json does not.
 func TestAStatusThatCannotBeReadIsRefused(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
+		options := Options{Scheme: func() (*runtime.Scheme, error) { return controllertest.Scheme(), nil }}
+		o := newObjects(nil, options)
 		for _, of := range []string{
 			"work.karmada.io/v1alpha1, kind: Work",
 			"work.karmada.io/v1alpha2, kind: ResourceBinding",
@@ -24,12 +28,13 @@ func TestAStatusThatCannotBeReadIsRefused(t *testing.T) {
 			"cluster.open-cluster-management.io/v1beta1, kind: Placement",
 			"cluster.open-cluster-management.io/v1beta2, kind: ManagedClusterSet",
 			"addon.open-cluster-management.io/v1beta1, kind: ManagedClusterAddOn",
+			"addon.open-cluster-management.io/v1alpha1, kind: ManagedClusterAddOn",
 			"release.argosy.io/v1alpha1, kind: Release",
 		} {
 			status := func(at string) (err error) {
 				obj := object(t, `{apiVersion: `+of+`, metadata: {name: it, namespace: eu}, status: {conditions: [{type: Applied,
 					status: "True", reason: Reported, message: "", lastTransitionTime: "`+at+`"}]}}`)
-				return refuseUnreadable(admission.NewAttributesRecord(obj, obj, obj.GroupVersionKind(), "eu", "it",
+				return o.refuseUnreadable(admission.NewAttributesRecord(obj, obj, obj.GroupVersionKind(), "eu", "it",
 					schema.GroupVersionResource{}, "status", admission.Update, nil, false, &user.DefaultInfo{Name: "agent"}))
 			}
 			if err := status("2026-01-01T00:00:00Z"); err != nil {
@@ -43,7 +48,7 @@ func TestAStatusThatCannotBeReadIsRefused(t *testing.T) {
 		mw := object(t, `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: it, namespace: eu},
 			spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}]}}, status: {conditions: [
 			{type: Applied, status: "True", reason: Reported, message: "", lastTransitionTime: "2026-01-01t00:00:00z"}]}}`)
-		_, _, err := newHub(t).writeTo("status", "agent", mw, mw)
+		_, _, err := newHubWith(t, options).writeTo("status", "agent", mw, mw)
 		if err == nil || !strings.Contains(err.Error(), "parsing time") {
 			t.Errorf("through the schema: %v", err)
 		}

@@ -270,14 +270,15 @@ func (r *reconciler) remove(ctx context.Context, set *workv1alpha1.ManifestWorkR
 			return fmt.Errorf("list the ManifestWorks of ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
 		}
 	}
-	for i := range works.Items {
-		if mw := &works.Items[i]; mw.DeletionTimestamp == nil && !core.Rendered(mw) {
+	left := slices.DeleteFunc(works.Items, func(mw ocmv1.ManifestWork) bool { return core.Rendered(&mw) })
+	for i := range left {
+		if mw := &left[i]; mw.DeletionTimestamp == nil {
 			if err := commit.Delete(ctx, r.client, mw); err != nil {
 				return fmt.Errorf("delete ManifestWork %s/%s: %w", mw.Namespace, mw.Name, err)
 			}
 		}
 	}
-	if len(works.Items) > 0 && set.Spec.CascadeDeletionPolicy == workv1alpha1.CascadeForeground {
+	if len(left) > 0 && set.Spec.CascadeDeletionPolicy == workv1alpha1.CascadeForeground {
 		return nil // that they are gone is an event
 	}
 	return commit.RemoveFinalizer(ctx, r.client, set, workv1alpha1.ReplicaSetFinalizer)

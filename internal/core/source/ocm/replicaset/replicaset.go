@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
@@ -34,7 +35,7 @@ type Input struct {
 	Set *workv1alpha1.ManifestWorkReplicaSet
 	// Placements are the existing ones of those to which the set refers, by name.
 	Placements map[string]Placement
-	// Accepted reports whether a cluster is accepted. Those that are not get nothing.
+	// Accepted reports whether a cluster is accepted. A cluster that is not accepted gets no ManifestWork.
 	Accepted func(cluster string) bool
 	// Works are the ManifestWorks of the set.
 	Works []ocmv1.ManifestWork
@@ -117,7 +118,7 @@ func Decide(in Input) (d Decision) {
 			d.held = append(d.held, fmt.Sprintf("Placement %s: %s", ref.Name, next.Held))
 		}
 		for _, cluster := range slices.Sorted(maps.Keys(sent)) { // labels need no order
-			if was := works[cluster]; !include(was.Labels, in.labels(ref.Name, owner)) {
+			if was := works[cluster]; !labels.SelectorFromSet(in.labels(ref.Name, owner)).Matches(labels.Set(was.Labels)) {
 				d.Writes = append(d.Writes, Write{was, in.work(was, cluster, ref.Name, owner)})
 			}
 		}
@@ -174,22 +175,8 @@ func (in Input) current(mw *ocmv1.ManifestWork) bool {
 
 // labels returns the labels of the ManifestWorks of a Placement.
 func (in Input) labels(placement, owner string) map[string]string {
-	labels := maps.Clone(in.Set.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[workv1alpha1.ReplicaSetLabel], labels[workv1alpha1.PlacementLabel] = owner, placement
-	return labels
-}
-
-// include reports whether all wanted labels are set.
-func include(labels, wanted map[string]string) bool {
-	for key, value := range wanted {
-		if is, set := labels[key]; !set || is != value {
-			return false
-		}
-	}
-	return true
+	return labels.Merge(in.Set.Labels, labels.Set{workv1alpha1.ReplicaSetLabel: owner,
+		workv1alpha1.PlacementLabel: placement})
 }
 
 // work returns the ManifestWork of a Placement for a cluster.
@@ -200,10 +187,7 @@ func (in Input) work(was *ocmv1.ManifestWork, cluster, placement, owner string) 
 		mw = was.DeepCopy()
 	}
 	mw.Spec = *in.Set.Spec.ManifestWorkTemplate.DeepCopy()
-	if mw.Labels == nil {
-		mw.Labels = map[string]string{}
-	}
-	maps.Copy(mw.Labels, in.labels(placement, owner))
+	mw.Labels = labels.Merge(mw.Labels, in.labels(placement, owner))
 	return mw
 }
 
@@ -358,7 +342,7 @@ func (d Decision) Status(in Input, failed error) workv1alpha1.ManifestWorkReplic
 	} else {
 		texts := append([]string{fmt.Sprintf("%d of %d clusters succeeded", succeeded, chosen)}, d.held...)
 		if n := chosen - accepted; n > 0 {
-			texts = append(texts, fmt.Sprintf("%d are not accepted", n))
+			texts = append(texts, fmt.Sprintf("%d clusters are not accepted", n))
 		}
 		if silent > 0 {
 			texts = append(texts, fmt.Sprintf("%d do not report the condition Progressing: without a condition rule for it in "+

@@ -208,7 +208,7 @@ func TestReplicaSetDecides(t *testing.T) {
 			works:      []string{"a/p/1" + applied + " Progressing=False"},
 			conditions: "True AsExpected, False Progressing, True AsExpected",
 			summary:    "p 1 (1 / 2 clusters applied): 1 1 1 0 0",
-			messages:   []string{"1 of 2 clusters succeeded; 1 are not accepted"}},
+			messages:   []string{"1 of 2 clusters succeeded; 1 clusters are not accepted"}},
 		"a cluster that is denied keeps what it has": {refs: []string{"p"}, placements: []Placement{chosen("p", 2,
 			"0: pending a")},
 			works:      []string{"a/p/1" + applied, "pending/p/0"},

@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -102,7 +100,7 @@ func Decide(in Input) (Decision, error) {
 	default:
 		for _, g := range groups {
 			if !open && !s.isMandatory(g) {
-				open = r.group(g, s.failures.size(len(g.Clusters), 0), "group")
+				open = r.group(g, size(s.failures, len(g.Clusters), 0), "group")
 			}
 		}
 	}
@@ -144,13 +142,13 @@ func (r *run) group(g Group, failures int, what string) (open bool) {
 func (r *run) progressive(clusters []string, all int) {
 	clusters = slices.Sorted(slices.Values(clusters))
 	awaited, failed := r.judge(clusters)
-	failures := r.strategy.failures.size(all, 0)
+	failures := size(r.strategy.failures, all, 0)
 	if len(failed) > failures {
 		r.Held = fmt.Sprintf("maxFailures tolerates %d failures, and these clusters failed: %s", failures,
 			text.Names(failed, namesShown))
 		return
 	}
-	room := r.strategy.concurrency.size(len(clusters), len(clusters)) - len(awaited)
+	room := size(r.strategy.concurrency, len(clusters), len(clusters)) - len(awaited)
 	waiting := r.waiting(clusters)
 	r.Next = waiting[:min(max(room, 0), len(waiting))]
 	r.Held = fmt.Sprintf("maxConcurrency is reached: awaiting %s", text.Names(append(awaited, r.Next...), namesShown))
@@ -208,10 +206,10 @@ type Strategy struct {
 	kind      scorev1alpha1.RolloutType
 	soak      time.Duration
 	deadline  *time.Duration
-	failures  share
+	failures  intstr.IntOrString
 	mandatory []scorev1alpha1.MandatoryDecisionGroup
 	// concurrency limits the type Progressive.
-	concurrency share
+	concurrency intstr.IntOrString
 }
 
 // Parse reads a RolloutStrategy. Settings of other types than its own are ignored.
@@ -250,15 +248,14 @@ func Parse(s scorev1alpha1.RolloutStrategy) (parsed Strategy, err error) {
 	if deadline := config.ProgressDeadline; deadline != "" && deadline != "None" {
 		parsed.deadline = new(duration("progressDeadline", deadline))
 	}
-	size := func(name string, value intstr.IntOrString) (size share) {
-		if err == nil {
-			if size, err = newShare(value); err != nil {
-				err = fmt.Errorf("%s.%s: %w", field, name, err)
-			}
+	parsed.failures, parsed.concurrency = config.MaxFailures, concurrency
+	share := func(name string, value intstr.IntOrString) {
+		if _, bad := intstr.GetScaledValueFromIntOrPercent(&value, 1, true); bad != nil && err == nil {
+			err = fmt.Errorf("%s.%s: %q is neither a number nor a percentage", field, name, value.StrVal)
 		}
-		return size
 	}
-	parsed.failures, parsed.concurrency = size("maxFailures", config.MaxFailures), size("maxConcurrency", concurrency)
+	share("maxFailures", config.MaxFailures)
+	share("maxConcurrency", concurrency)
 	return parsed, err
 }
 
@@ -271,28 +268,10 @@ func (s Strategy) isMandatory(g Group) bool {
 	})
 }
 
-// share is a number of clusters, or a percentage of them.
-type share struct{ number, percent int }
-
-func newShare(value intstr.IntOrString) (share, error) {
-	if value.Type == intstr.Int {
-		return share{number: value.IntValue()}, nil
-	}
-	number, isPercent := strings.CutSuffix(value.StrVal, "%")
-	percent, err := strconv.Atoi(number)
-	if err != nil || !isPercent || percent < 0 || percent > 100 {
-		return share{}, fmt.Errorf("%q is neither a number nor a percentage from 0%% to 100%%", value.StrVal)
-	}
-	return share{percent: percent}, nil
-}
-
 // size returns the number of clusters of n, percentages rounded up; otherwise if it is not from 1 to n.
-func (s share) size(n, otherwise int) int {
-	size := s.number
-	if s.percent > 0 {
-		size = (s.percent*n + 99) / 100
-	}
-	if size <= 0 || size > n {
+func size(share intstr.IntOrString, n, otherwise int) int {
+	size, err := intstr.GetScaledValueFromIntOrPercent(&share, n, true)
+	if err != nil || size <= 0 || size > n {
 		return otherwise
 	}
 	return size
