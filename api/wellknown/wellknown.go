@@ -260,7 +260,8 @@ const (
 	// does not clean up. The objects of its ManifestWorks stay in the cluster. It has no effect while the cluster is
 	// available.
 	//
-	// On: ManagedClusters. Written by: users. Read by: controller/cluster, controller/klusterlet. Users may set it: yes.
+	// On: ManagedClusters. Written by: users. Read by: controller/addons, controller/cluster, controller/klusterlet.
+	// Users may set it: yes.
 	ForceRemovalAnnotation = "argosy.io/force-removal"
 
 	// ConfirmDeletionAnnotation confirms the deletion of an object that the hub needs. The value is the name of the
@@ -323,6 +324,13 @@ const (
 	// On: Clusters, ManagedClusters. Written by: core/cluster/klusterlet. Read by: controller/admission,
 	// core/admission/validate, core/cluster/klusterlet. Users may set it: no.
 	DerivedFromAnnotation = "argosy.io/derived-from"
+
+	// AddonFinalizer keeps a ManagedClusterAddOn that the hub installed until its ManifestWork and its RoleBindings are
+	// deleted.
+	//
+	// On: ManagedClusterAddOns. Written by: core/source/ocm/addons. Read by: controller/addons, controller/admission,
+	// core/source/ocm/addons. Users may set it: no.
+	AddonFinalizer = "argosy.io/addon"
 
 	// WorkAnnotation is on a ManifestWork that the hub writes for a klusterlet: the name of its Work; empty if it asks
 	// which kinds the cluster serves.

@@ -83,7 +83,7 @@ func unknownFlags(text string, commands map[string]map[string]bool, foreign map[
 // otherProgramsFlags are the flags of other programs that messages and pages name, by program.
 var otherProgramsFlags = map[string]string{
 	"kubectl":                 "cascade clusterrole current duration flatten for from-file group list minify patch patch-file replicas serviceaccount type embed-certs",
-	"helm":                    "create-namespace install reuse-values set values",
+	"helm":                    "create-namespace install reuse-values set values include-crds",
 	"docker, podman":          "detach input name publish volume",
 	"systemctl, useradd, tar": "home-dir ignore-missing no-create-home now patch shell system user-group",
 	"etcdutl":                 "bump-revision mark-compacted",
@@ -93,7 +93,8 @@ var otherProgramsFlags = map[string]string{
 	"kube-controller-manager": "cluster-signing-cert-file cluster-signing-key-file controller-start-interval controllers node-monitor-grace-period " +
 		"root-ca-file service-account-private-key-file",
 	"karmada-scheduler": "master v",
-	"klusterlet":        "appliedmanifestwork-eviction-grace-period",
+	"klusterlet":        "appliedmanifestwork-eviction-grace-period addon-kubeclient-registration-auth",
+	"jq":                "arg",
 	"make bench":        "hub-arg pull-only",
 }
 

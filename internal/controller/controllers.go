@@ -35,6 +35,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	addonv1alpha1 "github.com/argosy-io/argosy/api/ocm/addon/v1alpha1"
 	addonv1beta1 "github.com/argosy-io/argosy/api/ocm/addon/v1beta1"
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	scorev1alpha1 "github.com/argosy-io/argosy/api/ocm/cluster/v1alpha1"
@@ -51,6 +52,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/controller/addons"
 	"github.com/argosy-io/argosy/internal/controller/agents"
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
 	"github.com/argosy-io/argosy/internal/controller/autoscale"
@@ -243,7 +245,7 @@ func Scheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 		clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, clusterv1.AddToScheme, setv1beta2.AddToScheme,
 		scorev1alpha1.AddToScheme, placementv1beta1.AddToScheme, addonv1beta1.AddToScheme, configv1alpha1.AddToScheme,
-		ocmworkv1alpha1.AddToScheme, appsv1alpha1.AddToScheme,
+		addonv1alpha1.AddToScheme, ocmworkv1alpha1.AddToScheme, appsv1alpha1.AddToScheme,
 		multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
 		releasev1alpha1.AddToScheme, remedyv1alpha1.AddToScheme, searchv1alpha1.AddToScheme,
 	} {
@@ -388,6 +390,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		{"placement", func() error { return placement.Setup(mgr, placement.Options{Gather: statusWindow}) }},
 		{"manifestworkreplicaset", func() error {
 			return replicaset.Setup(ctx, mgr, replicaset.Options{Definitions: definitions, Gather: statusWindow})
+		}},
+		{"addons", func() error {
+			return addons.Setup(ctx, mgr, addons.Options{Definitions: definitions, Gather: statusWindow})
 		}},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {

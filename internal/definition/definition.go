@@ -234,6 +234,8 @@ const (
 	ManifestWorks           = "manifestworks.work.open-cluster-management.io"
 	ManagedClusters         = "managedclusters.cluster.open-cluster-management.io"
 	ManifestWorkReplicaSets = "manifestworkreplicasets.work.open-cluster-management.io"
+	ClusterManagementAddOns = "clustermanagementaddons.addon.open-cluster-management.io"
+	ManagedClusterAddOns    = "managedclusteraddons.addon.open-cluster-management.io"
 	EnclosedManifests       = "enclosedmanifests.release.argosy.io"
 	FederatedHPAs           = "federatedhpas.autoscaling.karmada.io"
 	MultiClusterServices    = "multiclusterservices.networking.karmada.io"

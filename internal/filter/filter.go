@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
@@ -19,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 )
 
 // AfterStart passes all events except those for the objects that exist when the hub starts.
@@ -109,3 +112,10 @@ func Delayed(delay time.Duration, mapped handler.MapFunc) handler.EventHandler {
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
 	}
 }
+
+// Chosen passes Placements that are new or gone, or that have chosen another number of clusters or groups.
+var Chosen = Changes(func(was, is *placementv1beta1.Placement) bool {
+	return was.UID != is.UID || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
+		was.Status.NumberOfSelectedClusters != is.Status.NumberOfSelectedClusters ||
+		!equality.Semantic.DeepEqual(was.Status.DecisionGroups, is.Status.DecisionGroups)
+})

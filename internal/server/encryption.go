@@ -74,6 +74,8 @@ var secret = []schema.GroupResource{
 	{Group: "work.karmada.io", Resource: "works"},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks"},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworkreplicasets"},
+	{Group: "addon.open-cluster-management.io", Resource: "addontemplates"},
+	{Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs"},
 	{Group: "release.argosy.io", Resource: "enclosedmanifests"},
 	{Group: "release.argosy.io", Resource: "releaserevisions"},
 	{Group: "policy.karmada.io", Resource: "overridepolicies"},

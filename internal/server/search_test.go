@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/search"
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 // The right to search, and the right to the global proxy, give no right to any cluster. What the global proxy passes to
@@ -54,14 +56,17 @@ func TestSearchAndGlobalProxyNeedTheirRights(t *testing.T) {
 			`User "search-proxied" cannot list resource "pods"`},
 		{"search-proxied", search.ProxyPath + "/apis/apps/v1", http.StatusOK, ""},
 	} {
-		err := as(c.user).Get().AbsPath(c.path).Do(t.Context()).Error()
-		code := http.StatusOK
-		if status, ok := err.(apierrors.APIStatus); ok {
-			code = int(status.Status().Code)
-		}
-		if code != c.code || c.text != "" && !strings.Contains(err.Error(), c.text) {
-			t.Errorf("%s gets %s: %d %v", c.user, c.path, code, err)
-		}
+		kit.Eventually(t, c.user+" gets "+c.path, func() string { // the authorizer sees a new role a moment later
+			err := as(c.user).Get().AbsPath(c.path).Do(t.Context()).Error()
+			code := http.StatusOK
+			if status, ok := err.(apierrors.APIStatus); ok {
+				code = int(status.Status().Code)
+			}
+			if code != c.code || c.text != "" && !strings.Contains(err.Error(), c.text) {
+				return fmt.Sprintf("%d %v", code, err)
+			}
+			return ""
+		})
 	}
 	// The administrator: no cluster is joined.
 	raw, err := h.admin.RESTClient().Get().AbsPath(search.ProxyPath + "/api/v1/namespaces/default").DoRaw(t.Context())

@@ -87,6 +87,10 @@ var doorTests = map[string][]string{
 		"TestReplicaSetDecides",
 		"TestReplicaSetFollowsItsPlacements",
 	},
+	"ClusterManagementAddOn, AddOnTemplate, AddOnDeploymentConfig": {
+		"TestAddonsNeedRightsInAllClusters",
+		"TestTemplatesGiveOnlyRightsThatTheirAuthorsMayBind",
+	},
 	"ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, ManagedClusterAddOn": {
 		"TestAcceptanceNeedsItsRight",
 		"TestJoiningASetNeedsRightsOnBothSets",

@@ -19,6 +19,10 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
 
+	addonv1alpha1 "github.com/argosy-io/argosy/api/ocm/addon/v1alpha1"
+	addonv1beta1 "github.com/argosy-io/argosy/api/ocm/addon/v1beta1"
+	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
+	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmworkv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -214,7 +218,7 @@ func TestEveryObjectOfPagesIsValid(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme,
 		remedyv1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, autoscalingv2.AddToScheme,
-		searchv1alpha1.AddToScheme, ocmworkv1alpha1.AddToScheme} {
+		searchv1alpha1.AddToScheme, ocmworkv1alpha1.AddToScheme, addonv1alpha1.AddToScheme, addonv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +246,8 @@ var ofOthers = map[string]bool{"cloneset.yaml": true, "kustomization.yaml": true
 
 func TestEveryFileOfExamplesIsValid(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme,
+		addonv1alpha1.AddToScheme, placementv1beta1.AddToScheme, setv1beta2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -85,14 +85,42 @@ spec: {}
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
-metadata: {name: web, namespace: shop}
+metadata: {name: published, namespace: shop}
 spec:
   resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: published}]
   placement: {clusterAffinity: {clusterNames: [eu]}}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: published, namespace: shop}`
+metadata: {name: published, namespace: shop}
+---
+apiVersion: work.open-cluster-management.io/v1alpha1
+kind: ManifestWorkReplicaSet
+metadata: {name: limits, namespace: shop}
+spec:
+  placementRefs: [{name: every}]
+  manifestWorkTemplate:
+    workload:
+      manifests:
+      - {apiVersion: v1, kind: ConfigMap, metadata: {name: limits, namespace: default}}`
+
+// smallOperator has an object of each kind that template.jq treats in its own way.
+const smallOperator = `apiVersion: v1
+kind: Namespace
+metadata: {name: kruise-system}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: kruise-webhook-certs, namespace: kruise-system}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kruise-manager, namespace: kruise-system}
+spec:
+  selector: {matchLabels: {app: kruise}}
+  template:
+    metadata: {labels: {app: kruise}}
+    spec: {containers: [{name: manager, image: openkruise/kruise-manager:v1.8.0}]}`
 
 // joiningCluster is what the klusterlet of a cluster creates on the hub.
 const joiningCluster = `apiVersion: cluster.open-cluster-management.io/v1
@@ -290,25 +318,30 @@ spec: {overall: {cpu: "40"}}`),
 		}},
 	{page: "docs/kinds.md", steps: []step{{command: "argosy why deployment web -n shop", want: "Healthy"}}},
 	{page: "docs/manifestworks.md"},
-	{page: "docs/ocm.md", names: []string{"TOKEN", "abc"}, before: file("ap.yaml", joiningCluster) +
-		file("placement.yaml", choosing) + `
+	{page: "docs/ocm.md", names: []string{"TOKEN", "abc", "propagationpolicy web ", "propagationpolicy published ",
+		"helm template kruise openkruise/kruise --include-crds", "cat operator.yaml"},
+		before: file("ap.yaml", joiningCluster) + file("operator.yaml", smallOperator) +
+			file("placement.yaml", choosing) + `
 kubectl get namespace shop 2>/dev/null || kubectl create namespace shop
 kubectl apply -f placement.yaml`, steps: []step{
-		{command: "kubectl get managedclusters", want: "eu"},
-		{command: "kubectl get placements,placementdecisions -n shop",
-			before: `eventually 'kubectl get placementdecision every-decision-1 -n shop -o yaml | grep "clusterName: eu"'`,
-			want:   "AllDecisionsScheduled"},
-		{command: "kubectl annotate propagationpolicy web -n shop argosy.io/placement-decision=web", want: "annotated"},
-		{command: "kubectl get manifestworkreplicasets -n shop", want: "limits",
-			before: "eventually 'kubectl get manifestworks -n eu -l work.open-cluster-management.io/placementname=every -o name | grep limits'"},
-		{command: "kubectl get certificatesigningrequests -l open-cluster-management.io/cluster-name=ap", want: "ap-x7k2p",
-			before: "kubectl apply -f ap.yaml"},
-		{command: "kubectl get managedcluster,cluster ap", want: "cluster.cluster.karmada.io/ap",
-			before: "eventually 'kubectl get cluster ap'"},
-		{command: "kubectl annotate managedcluster ap argosy.io/force-removal=true", want: "annotated",
-			before: "kubectl apply -f ap.yaml"},
-	}, after: `eventually 'kubectl get placementdecision web-decision-1 -n shop -o yaml | grep "clusterName: eu"'
-kubectl delete manifestworkreplicaset limits -n shop
+			{command: "kubectl get managedclusters", want: "eu"},
+			{command: "kubectl get placements,placementdecisions -n shop",
+				before: `eventually 'kubectl get placementdecision every-decision-1 -n shop -o yaml | grep "clusterName: eu"'`,
+				want:   "AllDecisionsScheduled"},
+			{command: "kubectl annotate propagationpolicy web -n shop argosy.io/placement-decision=web", want: "annotated"},
+			{command: "kubectl get managedclusteraddons -A", want: "openkruise",
+				before: "eventually 'kubectl get managedclusteraddons -n eu openkruise | grep True'"},
+			{command: "kubectl get manifestworkreplicasets -n shop", want: "limits",
+				before: "eventually 'kubectl get manifestworks -n eu -l work.open-cluster-management.io/placementname=every -o name | grep limits'"},
+			{command: "kubectl get certificatesigningrequests -l open-cluster-management.io/cluster-name=ap", want: "ap-x7k2p",
+				before: "kubectl apply -f ap.yaml"},
+			{command: "kubectl get managedcluster,cluster ap", want: "cluster.cluster.karmada.io/ap",
+				before: "eventually 'kubectl get cluster ap'"},
+			{command: "kubectl annotate managedcluster ap argosy.io/force-removal=true", want: "annotated",
+				before: "kubectl apply -f ap.yaml"},
+		}, after: `eventually 'kubectl get placementdecision web-decision-1 -n shop -o yaml | grep "clusterName: eu"'
+kubectl delete -k examples/ocm-addon
+eventually '! kubectl --kubeconfig eu.kubeconfig get deployment kruise-manager -n kruise-system'
 kubectl delete -f ap.yaml -f placement.yaml; kubectl --context member delete namespace open-cluster-management-agent`},
 	{page: "docs/metrics.md", steps: []step{{command: "kubectl get --raw /metrics", want: "argosy_build_info"}}},
 	{page: "docs/reference/README.md", steps: []step{{command: "argosy --help", want: "simulate"},
@@ -352,11 +385,13 @@ kubectl apply -f mcs.yaml`,
 	{page: "docs/upgrade.md", onHub: true, steps: []step{{command: "argosy status", want: "eu"},
 		{command: "kubectl get clusters -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints", want: "<none>"}}},
 
-	{page: "docs/taints.md",
+	// With NoExecute, workloads would leave the clusters, or not, depending on how long it takes.
+	{page: "docs/taints.md", names: []string{"clusters eu maintenance:NoExecute", "clusters eu maintenance:NoSchedule",
+		"clusters eu us maintenance:NoExecute", "clusters eu us maintenance:NoSchedule"},
 		steps: []step{
 			{command: "argosy simulate --taint eu=maintenance:NoExecute", want: "eu"},
 			{command: "argosy cordon eu", before: "argosy taint clusters eu maintenance-"},
-			{command: "argosy taint clusters eu dedicated-", before: "argosy taint clusters eu dedicated=gpu:NoExecute"},
+			{command: "argosy taint clusters eu dedicated-", before: "argosy taint clusters eu dedicated=gpu:NoSchedule"},
 		},
 		after: "argosy taint clusters eu us maintenance-"},
 

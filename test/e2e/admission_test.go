@@ -621,6 +621,14 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 			"true [mca mcas] []",
 		"addon.open-cluster-management.io/v1beta1 managedclusteraddons": "ManagedClusterAddOn " +
 			"true [mca mcas] []",
+		"addon.open-cluster-management.io/v1alpha1 clustermanagementaddons": "ClusterManagementAddOn " +
+			"false [cma cmas] []",
+		"addon.open-cluster-management.io/v1alpha1 addondeploymentconfigs": "AddOnDeploymentConfig true [] []",
+		"addon.open-cluster-management.io/v1alpha1 addontemplates":         "AddOnTemplate false [] []",
+		"addon.open-cluster-management.io/v1beta1 clustermanagementaddons": "ClusterManagementAddOn " +
+			"false [cma cmas] []",
+		"addon.open-cluster-management.io/v1beta1 addondeploymentconfigs": "AddOnDeploymentConfig true [] []",
+		"addon.open-cluster-management.io/v1beta1 addontemplates":         "AddOnTemplate false [] []",
 	} {
 		if shown[name] != want {
 			t.Errorf("%s is %q, want %q", name, shown[name], want)

@@ -95,8 +95,8 @@ func listed(s source, kind string) map[string][]constant {
 var objects = []string{"ResourceBinding and ClusterResourceBinding", "Work", "Cluster", "status of a template",
 	"Release", "FederatedHPA", "MultiClusterService", "MultiClusterIngress", "ReplicaSchedulingPolicy", "ManifestWork",
 	"ManifestWorkReplicaSet",
-	"ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding", "Placement", "WorkloadRebalancer",
-	"ResourceRegistry"}
+	"ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding", "Placement", "ClusterManagementAddOn",
+	"ManagedClusterAddOn", "WorkloadRebalancer", "ResourceRegistry"}
 
 func conditionsPage(s source) (string, error) {
 	conditions, reasons := listed(s, "condition"), listed(s, "reason")

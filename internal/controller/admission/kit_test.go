@@ -160,6 +160,8 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 					strings.HasSuffix(a.GetAPIGroup(), "open-cluster-management.io") && a.GetUser().GetName() == "admin" ||
 					a.GetAPIGroup() != registrations.Group && h.may[fmt.Sprintf("%s %s %s %s", a.GetUser().GetName(), a.GetVerb(),
 						a.GetResource(), a.GetNamespace())] ||
+					a.GetName() != "" && h.may[fmt.Sprintf("%s %s %s %s/%s", a.GetUser().GetName(), a.GetVerb(), a.GetResource(),
+						a.GetNamespace(), a.GetName())] ||
 					h.may[fmt.Sprintf("%s %s %s/%s %s", a.GetUser().GetName(), a.GetVerb(), a.GetResource(), a.GetSubresource(),
 						a.GetName())] {
 					return authorizer.DecisionAllow, "", nil

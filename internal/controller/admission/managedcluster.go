@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	addonv1alpha1 "github.com/argosy-io/argosy/api/ocm/addon/v1alpha1"
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
@@ -74,6 +76,14 @@ func (o *objects) validateManagedCluster(ctx context.Context, r request, mc, was
 	}
 	if mc.Spec.HubAcceptsClient && (was == nil || !was.Spec.HubAcceptsClient) {
 		if err := o.authorizeAcceptance(ctx, r); err != nil {
+			return err
+		}
+	}
+	if !maps.Equal(settingsOf(r.obj), settingsOf(r.old)) { // new add-ons in the cluster get these
+		space := names.ExecutionSpace(mc.Name)
+		if err := o.require(ctx, r, right{verb: "create", resource: works, namespace: space}, "annotations with the prefix "+
+			"%s configure add-ons, for which you need permission to create works.work.karmada.io in the namespace %s",
+			addonv1alpha1.GroupVersion.Group, space); err != nil {
 			return err
 		}
 	}

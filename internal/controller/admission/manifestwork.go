@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	addonv1alpha1 "github.com/argosy-io/argosy/api/ocm/addon/v1alpha1"
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	ocmworkv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -47,8 +50,7 @@ func (o *objects) validateManifestWork(ctx context.Context, r request, mw, was *
 		return admission.NewForbidden(r, fmt.Errorf(
 			"the klusterlet of cluster %q may change only the metadata and the status of ManifestWorks in namespace %[1]s", own))
 	}
-	if was != nil && (mw.Labels[ocmworkv1alpha1.ReplicaSetLabel] != was.Labels[ocmworkv1alpha1.ReplicaSetLabel] ||
-		mw.Labels[ocmworkv1alpha1.PlacementLabel] != was.Labels[ocmworkv1alpha1.PlacementLabel]) {
+	if was != nil && slices.ContainsFunc(ownerLabels, func(key string) bool { return mw.Labels[key] != was.Labels[key] }) {
 		if err := o.authorizeOwner(ctx, r); err != nil {
 			return err
 		}
@@ -83,12 +85,16 @@ func (o *objects) validateManifestWork(ctx context.Context, r request, mw, was *
 	return nil
 }
 
-// authorizeOwner requires the rights to write and delete the Works of a cluster from users who change the labels of the
-// ManifestWorkReplicaSet of a ManifestWork, by which the hub changes or deletes it.
+// ownerLabels are the labels of ManifestWorks by which the hub finds those of ManifestWorkReplicaSets and add-ons.
+var ownerLabels = []string{ocmworkv1alpha1.ReplicaSetLabel, ocmworkv1alpha1.PlacementLabel, clusterv1.AddonNameLabel,
+	addonv1alpha1.AddonNamespaceLabel}
+
+// authorizeOwner requires the rights to write and delete the Works of a cluster from users who change the labels of a
+// ManifestWork by which the hub changes or deletes it.
 func (o *objects) authorizeOwner(ctx context.Context, r request) error {
 	if own, is := klusterletOf(r); is {
-		return admission.NewForbidden(r, fmt.Errorf("the klusterlet of cluster %q may not change the labels %s and %s", own,
-			ocmworkv1alpha1.ReplicaSetLabel, ocmworkv1alpha1.PlacementLabel))
+		return admission.NewForbidden(r, fmt.Errorf("the klusterlet of cluster %q may not change the labels %s", own,
+			strings.Join(ownerLabels, ", ")))
 	}
 	return cmp.Or(o.authorizeWorks(ctx, r, "create"), o.authorizeWorks(ctx, r, "delete"))
 }
@@ -109,7 +115,7 @@ func (o *objects) validateReplicaSet(ctx context.Context, r request,
 	if r.keepsSpec() && (was == nil || maps.Equal(set.Labels, was.Labels)) {
 		return nil
 	}
-	if err := o.authorizeReplicaSet(ctx, r, "create"); err != nil {
+	if err := o.authorizeFleet(ctx, r, "create"); err != nil {
 		return err
 	}
 	if was != nil && slices.ContainsFunc(was.Spec.PlacementRefs, func(ref ocmworkv1alpha1.LocalPlacementReference) bool {
@@ -117,7 +123,7 @@ func (o *objects) validateReplicaSet(ctx context.Context, r request,
 			return of.Name == ref.Name
 		})
 	}) {
-		if err := o.authorizeReplicaSet(ctx, r, "delete"); err != nil {
+		if err := o.authorizeFleet(ctx, r, "delete"); err != nil {
 			return err
 		}
 	}
@@ -138,12 +144,12 @@ func (o *objects) validateReplicaSet(ctx context.Context, r request,
 	return nil
 }
 
-// authorizeReplicaSet requires the right to write or delete Works in all clusters from users who do so with a
-// ManifestWorkReplicaSet.
-func (o *objects) authorizeReplicaSet(ctx context.Context, r admission.Attributes, verb string) error {
+// authorizeFleet requires the right to write or delete Works in all clusters from users who do so with a
+// ManifestWorkReplicaSet or an add-on.
+func (o *objects) authorizeFleet(ctx context.Context, r admission.Attributes, verb string) error {
 	return o.require(ctx, r, right{verb: verb, resource: works},
-		"a ManifestWorkReplicaSet is applied in the clusters that Placements choose, for which you need permission to %s "+
-			"works.work.karmada.io in all namespaces", verb)
+		"%s reaches the clusters that Placements choose, for which you need permission to %s works.work.karmada.io in all "+
+			"namespaces", r.GetKind().Kind, verb)
 }
 
 // authorizeWorks requires the right to write or delete Works from users who do so with a ManifestWork: a namespace of

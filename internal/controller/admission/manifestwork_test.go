@@ -22,7 +22,7 @@ func TestReplicaSetsNeedRightsInAllClusters(t *testing.T) {
 	more, labelled := set(`{placementRefs: [{name: p}, {name: q}], `+template+`}`), is.DeepCopy()
 	labelled.SetLabels(map[string]string{"a": "b"})
 	const create, remove = "create works ", "delete works "
-	const refusal = "a ManifestWorkReplicaSet is applied in the clusters that Placements choose, for which you need permission to "
+	const refusal = "ManifestWorkReplicaSet reaches the clusters that Placements choose, for which you need permission to "
 	for story, tc := range map[string]struct {
 		rights    []string
 		is, was   *unstructured.Unstructured
@@ -76,8 +76,11 @@ func TestLabelsOfReplicaSetsNeedRights(t *testing.T) {
 		label  string
 		want   string
 	}{
-		"the set":       {nil, "op", "work.open-cluster-management.io/manifestworkreplicaset", "permission to create works"},
-		"the Placement": {nil, "op", "work.open-cluster-management.io/placementname", "permission to create works"},
+		"the set":                    {nil, "op", "work.open-cluster-management.io/manifestworkreplicaset", "permission to create works"},
+		"the Placement":              {nil, "op", "work.open-cluster-management.io/placementname", "permission to create works"},
+		"the add-on":                 {nil, "op", "open-cluster-management.io/addon-name", "permission to create works"},
+		"the cluster of an add-on":   {nil, "op", "open-cluster-management.io/addon-namespace", "permission to create works"},
+		"the add-on by a klusterlet": {nil, klusterlet, "open-cluster-management.io/addon-name", "may not change the labels"},
 		"without one right": {[]string{"create works karmada-es-eu"}, "op",
 			"work.open-cluster-management.io/placementname", "permission to delete works"},
 		"with both": {[]string{"create works karmada-es-eu", "delete works karmada-es-eu"}, "op",

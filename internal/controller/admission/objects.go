@@ -28,6 +28,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	addonv1beta1 "github.com/argosy-io/argosy/api/ocm/addon/v1beta1"
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	setv1beta2 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta2"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
@@ -158,6 +159,10 @@ func newObjects(index *index, options Options) *objects {
 		autoscalingv1alpha1.Resource("cronfederatedhpas"):            {nil, checking(validate.CronFederatedHPA)},
 		ocmv1.Resource("manifestworks"):                              {o.mutateManifestWork, typed(o.validateManifestWork)},
 		ocmworkv1alpha1.Resource("manifestworkreplicasets"):          {mutateReplicaSet, typed(o.validateReplicaSet)},
+		addonv1beta1.Resource("clustermanagementaddons"):             {nil, typed(o.validateClusterAddon)},
+		addonv1beta1.Resource("managedclusteraddons"):                {nil, typed(o.validateAddon)},
+		addonv1beta1.Resource("addontemplates"):                      {nil, ifChanged(typed(o.validateAddonTemplate))},
+		addonv1beta1.Resource("addondeploymentconfigs"):              {nil, ifChanged(o.validateAddonSettings)},
 		clusterv1.Resource("managedclusters"):                        {mutateManagedCluster, typed(o.validateManagedCluster)},
 		setv1beta2.Resource("managedclustersetbindings"):             {nil, typed(o.validateSetBinding)},
 		clusterv1alpha1.Resource("clusters"):                         {withDefaults(defaultCluster), typed(o.validateCluster)},
@@ -243,7 +248,7 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 	if a.GetOperation() == admission.Delete {
 		return o.validateDeletion(ctx, a)
 	}
-	if err := o.refuseUnreadable(a); err != nil {
+	if err := cmp.Or(o.refuseUnreadable(a), o.guardAddonStatus(a)); err != nil {
 		return err
 	}
 	if err := o.refuseOverwrite(ctx, a); err != nil {
@@ -290,8 +295,11 @@ func (o *objects) validateDeletion(ctx context.Context, a admission.Attributes) 
 		return nil
 	case of == ocmv1.Resource("manifestworks"):
 		return cmp.Or(o.refuseRendered(ctx, a), o.authorizeWorks(ctx, a, "delete"))
-	case of == ocmworkv1alpha1.Resource("manifestworkreplicasets"):
-		return o.authorizeReplicaSet(ctx, a, "delete")
+	case of == addonv1beta1.Resource("managedclusteraddons"):
+		return o.refuseAddonDeletion(ctx, a)
+	case of == ocmworkv1alpha1.Resource("manifestworkreplicasets"),
+		of == addonv1beta1.Resource("clustermanagementaddons"):
+		return o.authorizeFleet(ctx, a, "delete")
 	case of == clusterv1alpha1.Resource("clusters"), of == clusterv1.Resource("managedclusters"):
 		return o.refuseDerived(ctx, a)
 	}

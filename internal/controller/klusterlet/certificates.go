@@ -2,18 +2,14 @@ package klusterlet
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	core "github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 )
 
@@ -32,7 +28,7 @@ func (a *approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err := a.client.Get(ctx, req.NamespacedName, csr); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	request, ok := requestOf(csr)
+	request, ok := core.RequestOf(csr)
 	if !ok || request.Malformed() != "" || !request.Renews() || csr.DeletionTimestamp != nil ||
 		len(csr.Status.Conditions) > 0 {
 		return reconcile.Result{}, nil
@@ -41,7 +37,8 @@ func (a *approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err != nil || mc == nil || mc.DeletionTimestamp != nil {
 		return reconcile.Result{}, err // a certificate of a cluster that is gone, or joined otherwise, ends
 	}
-	if may, err := a.mayRenew(ctx, csr); err != nil || !may {
+	review := core.MayRenew(csr)
+	if err := a.client.Create(ctx, review); err != nil || !review.Status.Allowed {
 		return reconcile.Result{}, err
 	}
 	want := csr.DeepCopy()
@@ -54,39 +51,4 @@ func (a *approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	ctrl.Log.WithName("klusterlets").Info("approved the renewal of a certificate", "request", csr.Name, "cluster",
 		request.Cluster)
 	return reconcile.Result{}, nil
-}
-
-// mayRenew asks whether the requester has the right to renew certificates, which only accepted klusterlets have.
-func (a *approver) mayRenew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (bool, error) {
-	extra := map[string]authorizationv1.ExtraValue{}
-	for key, values := range csr.Spec.Extra {
-		extra[key] = authorizationv1.ExtraValue(values)
-	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extra,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "renew", Group: core.RegisterGroup,
-			Resource: "managedclusters", Subresource: "clientcertificates"}}}
-	if err := a.client.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("review whether %s may renew its certificate: %w", csr.Spec.Username, err)
-	}
-	return review.Status.Allowed, nil
-}
-
-// requestOf returns the request in a CertificateSigningRequest with the label of a cluster; ok is false for others.
-func requestOf(csr *certificatesv1.CertificateSigningRequest) (request core.Request, ok bool) {
-	cluster := csr.Labels[clusterv1.ClusterNameLabel]
-	block, _ := pem.Decode(csr.Spec.Request)
-	if cluster == "" || block == nil {
-		return request, false
-	}
-	parsed, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return request, false
-	}
-	_, addon := csr.Labels[clusterv1.AddonNameLabel]
-	return core.Request{Cluster: cluster, Addon: addon, Signer: csr.Spec.SignerName, PEMType: block.Type,
-		CommonName: parsed.Subject.CommonName, Organizations: parsed.Subject.Organization, User: csr.Spec.Username,
-		Usages:           csr.Spec.Usages,
-		AlternativeNames: len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0,
-	}, true
 }

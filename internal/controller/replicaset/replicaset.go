@@ -31,7 +31,9 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	core "github.com/argosy-io/argosy/internal/core/source/ocm/replicaset"
+	"github.com/argosy-io/argosy/internal/core/source/ocm/rollout"
 	"github.com/argosy-io/argosy/internal/definition"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
@@ -96,7 +98,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&placementv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
 			p client.Object) []reconcile.Request {
 			return referring(p.GetNamespace(), p.GetName())(ctx)
-		}), builder.WithPredicates(filter.AfterStart, chosen)).
+		}), builder.WithPredicates(filter.AfterStart, filter.Chosen)).
 		Watches(&placementv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
 			d client.Object) []reconcile.Request {
 			return referring(d.GetNamespace(), d.GetLabels()[placementv1beta1.PlacementLabel])(ctx)
@@ -115,13 +117,6 @@ var reported = filter.Changes(func(was, is *ocmv1.ManifestWork) bool {
 // accepted passes clusters that are new or gone, or accepted or denied.
 var accepted = filter.Changes(func(was, is *clusterv1.ManagedCluster) bool {
 	return was.UID != is.UID || was.Spec.HubAcceptsClient != is.Spec.HubAcceptsClient
-})
-
-// chosen passes Placements that are new or gone, or that have chosen another number of clusters or groups.
-var chosen = filter.Changes(func(was, is *placementv1beta1.Placement) bool {
-	return was.UID != is.UID || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
-		was.Status.NumberOfSelectedClusters != is.Status.NumberOfSelectedClusters ||
-		!equality.Semantic.DeepEqual(was.Status.DecisionGroups, is.Status.DecisionGroups)
 })
 
 // Reconcile writes the ManifestWorks of a ManifestWorkReplicaSet.
@@ -163,7 +158,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // read returns what a decision depends on.
 func (r *reconciler) read(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (core.Input, error) {
-	in := core.Input{Set: set, Placements: map[string]core.Placement{}, Accepted: func(cluster string) bool {
+	in := core.Input{Set: set, Placements: map[string]rollout.Placement{}, Accepted: func(cluster string) bool {
 		mc := &clusterv1.ManagedCluster{}
 		err := r.client.Get(ctx, types.NamespacedName{Name: cluster}, mc, client.UnsafeDisableDeepCopy)
 		return err == nil && mc.Spec.HubAcceptsClient // the cache returns no other error than that there is none
@@ -173,21 +168,10 @@ func (r *reconciler) read(ctx context.Context, set *workv1alpha1.ManifestWorkRep
 		return in, nil // the status says it
 	}
 	for _, ref := range set.Spec.PlacementRefs {
-		p := core.Placement{Placement: &placementv1beta1.Placement{}}
-		err := r.client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: ref.Name}, p.Placement,
-			client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
+		p, err := facts.Placement(ctx, r.client, types.NamespacedName{Namespace: set.Namespace, Name: ref.Name})
 		if err != nil {
-			return in, fmt.Errorf("read Placement %s/%s: %w", set.Namespace, ref.Name, err)
+			return in, err
 		}
-		var list placementv1beta1.PlacementDecisionList
-		if err := r.client.List(ctx, &list, client.InNamespace(set.Namespace),
-			client.MatchingLabels{placementv1beta1.PlacementLabel: ref.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return in, fmt.Errorf("list the PlacementDecisions of Placement %s/%s: %w", set.Namespace, ref.Name, err)
-		}
-		p.Decisions = list.Items
 		in.Placements[ref.Name] = p
 	}
 	var works ocmv1.ManifestWorkList

@@ -37,6 +37,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	addonv1alpha1 "github.com/argosy-io/argosy/api/ocm/addon/v1alpha1"
 	addonv1beta1 "github.com/argosy-io/argosy/api/ocm/addon/v1beta1"
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	scorev1alpha1 "github.com/argosy-io/argosy/api/ocm/cluster/v1alpha1"
@@ -107,6 +108,7 @@ var (
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterWebhookConfiguration",
 			"resourceinterpreterwebhookconfigurations", false),
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ReplicaSchedulingPolicy", "replicaschedulingpolicies", false),
+		kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", false),
 		kind(ocmv1.GroupVersion.Group, "v1", "ManifestWork", "manifestworks", true),
 		kind(ocmworkv1alpha1.GroupVersion.Group, "v1alpha1", "ManifestWorkReplicaSet", "manifestworkreplicasets", true),
 		kind(clusterv1.GroupVersion.Group, "v1", "ManagedCluster", "managedclusters", false),
@@ -116,6 +118,9 @@ var (
 		kind(placementv1beta1.GroupVersion.Group, "v1beta1", "PlacementDecision", "placementdecisions", true),
 		kind(scorev1alpha1.GroupVersion.Group, "v1alpha1", "AddOnPlacementScore", "addonplacementscores", true),
 		kind(addonv1beta1.GroupVersion.Group, "v1beta1", "ManagedClusterAddOn", "managedclusteraddons", true),
+		kind(addonv1beta1.GroupVersion.Group, "v1beta1", "ClusterManagementAddOn", "clustermanagementaddons", false),
+		kind(addonv1alpha1.GroupVersion.Group, "v1alpha1", "AddOnTemplate", "addontemplates", false),
+		kind(addonv1alpha1.GroupVersion.Group, "v1alpha1", "AddOnDeploymentConfig", "addondeploymentconfigs", true),
 		kind(appsv1alpha1.GroupVersion.Group, "v1alpha1", "WorkloadRebalancer", "workloadrebalancers", false),
 		kind(autoscalingv1alpha1.GroupVersion.Group, "v1alpha1", "FederatedHPA", "federatedhpas", true),
 		kind(autoscalingv1alpha1.GroupVersion.Group, "v1alpha1", "CronFederatedHPA", "cronfederatedhpas", true),
@@ -233,7 +238,7 @@ func newScheme() *runtime.Scheme {
 		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, ocmworkv1alpha1.AddToScheme,
 		clusterv1.AddToScheme,
 		setv1beta2.AddToScheme, placementv1beta1.AddToScheme, scorev1alpha1.AddToScheme,
-		addonv1beta1.AddToScheme, configv1alpha1.AddToScheme,
+		addonv1alpha1.AddToScheme, addonv1beta1.AddToScheme, configv1alpha1.AddToScheme,
 		appsv1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme,
 		autoscalingv1alpha1.AddToScheme, releasev1alpha1.AddToScheme, remedyv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {

@@ -8,7 +8,8 @@ import (
 const InstallNamespaceAnnotation = "addon.open-cluster-management.io/v1alpha1-install-namespace"
 
 // ManagedClusterAddOn is an add-on of Open Cluster Management in a cluster. Its namespace has the name of the cluster.
-// Klusterlets and the managers of add-ons read and write it; the hub installs no add-ons itself.
+// The hub creates it for the clusters that the ClusterManagementAddOn of the same name chooses, or users do.
+// Klusterlets and the managers of add-ons read and write it.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
@@ -233,3 +234,9 @@ type HealthCheck struct {
 
 // HealthCheckMode is Lease or Customized.
 type HealthCheckMode string
+
+// The health checks.
+const (
+	HealthCheckLease      HealthCheckMode = "Lease"
+	HealthCheckCustomized HealthCheckMode = "Customized"
+)

@@ -15,7 +15,9 @@ var GroupVersion = schema.GroupVersion{Group: "addon.open-cluster-management.io"
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &ManagedClusterAddOn{}, &ManagedClusterAddOnList{})
+	s.AddKnownTypes(GroupVersion, &ManagedClusterAddOn{}, &ManagedClusterAddOnList{}, &ClusterManagementAddOn{},
+		&ClusterManagementAddOnList{}, &AddOnDeploymentConfig{}, &AddOnDeploymentConfigList{}, &AddOnTemplate{},
+		&AddOnTemplateList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // ManagedClusterAddOn is an add-on of Open Cluster Management in a cluster. Its namespace has the name of the cluster.
-// Klusterlets and the managers of add-ons read and write it; the hub installs no add-ons itself. The hub stores it as
-// v1alpha1.
+// The hub creates it for the clusters that the ClusterManagementAddOn of the same name chooses, or users do.
+// Klusterlets and the managers of add-ons read and write it. The hub stores it as v1alpha1.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=managedclusteraddons,scope=Namespaced,shortName={mca,mcas}

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -12,30 +13,72 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// Addon returns a ManagedClusterAddOn in apiVersion, v1alpha1 or v1beta1. obj is not changed; it is the result if it
-// already has that version. As in Open Cluster Management, v1beta1 lacks status.addOnConfiguration, the driver of an
-// add-on without credentials for the hub, the organization units of these, and names of configurations that are not
-// desired.
+// addonKinds have the changes of the content of each kind for the other version.
+var addonKinds = map[string]struct {
+	beta, alpha func(out *unstructured.Unstructured)
+}{
+	"ManagedClusterAddOn":    {betaAddon, alphaAddon},
+	"ClusterManagementAddOn": {betaManagement, alphaManagement},
+	"AddOnDeploymentConfig":  {unchanged, unchanged},
+	"AddOnTemplate":          {unchanged, unchanged},
+}
+
+func unchanged(*unstructured.Unstructured) {}
+
+// Addon returns an object of the add-on API in apiVersion, v1alpha1 or v1beta1. obj is not changed; it is the result if
+// it already has that version. As in Open Cluster Management, v1beta1 lacks addOnConfiguration, the driver of an add-on
+// without credentials for the hub, the organization units of these, and names of configurations that are not desired.
 func Addon(obj *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	alpha, beta := addonv1alpha1.GroupVersion.String(), addonv1beta1.GroupVersion.String()
+	kind, known := addonKinds[obj.GetKind()]
+	change := kind.beta
 	switch from := obj.GetAPIVersion(); {
-	case obj.GetKind() != "ManagedClusterAddOn":
+	case !known:
 		return nil, fmt.Errorf("%s has only one version", obj.GetKind())
 	case from == apiVersion:
 		return obj, nil
-	case from == alpha && apiVersion == beta:
-		return betaAddon(obj), nil
 	case from == beta && apiVersion == alpha:
-		return alphaAddon(obj), nil
-	default:
+		change = kind.alpha
+	case from != alpha || apiVersion != beta:
 		return nil, fmt.Errorf("cannot convert %s from %q to %q", obj.GetKind(), from, apiVersion)
 	}
+	out := obj.DeepCopy()
+	out.SetAPIVersion(apiVersion)
+	change(out)
+	return out, nil
 }
 
-// betaAddon converts an add-on of v1alpha1.
-func betaAddon(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	out := obj.DeepCopy()
-	out.SetAPIVersion(addonv1beta1.GroupVersion.String())
+// betaManagement changes the content of a ClusterManagementAddOn of v1alpha1.
+func betaManagement(out *unstructured.Unstructured) {
+	spec := fields.Object(out.Object, "spec")
+	delete(spec, "addOnConfiguration")
+	rename(spec, "supportedConfigs", "defaultConfigs")
+	for _, config := range fields.Objects(spec, "defaultConfigs") {
+		referent := fields.Object(config, "defaultConfig")
+		delete(config, "defaultConfig")
+		config["name"] = cmp.Or(fields.Text(referent, "name"), addonv1alpha1.NoDefaultConfig)
+		take(referent, config, "namespace")
+	}
+	rename(fields.Object(out.Object, "status"), "defaultconfigReferences", "defaultConfigReferences")
+}
+
+// alphaManagement changes the content of a ClusterManagementAddOn of v1beta1.
+func alphaManagement(out *unstructured.Unstructured) {
+	spec := fields.Object(out.Object, "spec")
+	rename(spec, "defaultConfigs", "supportedConfigs")
+	for _, config := range fields.Objects(spec, "supportedConfigs") {
+		referent := map[string]any{}
+		take(config, referent, "name", "namespace")
+		// The schema of v1alpha1 accepts no empty name.
+		if name := fields.Text(referent, "name"); name != "" && name != addonv1alpha1.NoDefaultConfig {
+			config["defaultConfig"] = referent
+		}
+	}
+	rename(fields.Object(out.Object, "status"), "defaultConfigReferences", "defaultconfigReferences")
+}
+
+// betaAddon changes the content of a ManagedClusterAddOn of v1alpha1.
+func betaAddon(out *unstructured.Unstructured) {
 	if namespace := fields.Text(out.Object, "spec", "installNamespace"); namespace != "" {
 		fields.SetAnnotation(out, addonv1alpha1.InstallNamespaceAnnotation, namespace)
 	}
@@ -65,13 +108,10 @@ func betaAddon(obj *unstructured.Unstructured) *unstructured.Unstructured {
 		clear(registration)
 		registration["type"], registration[string(kind)] = string(kind), config
 	}
-	return out
 }
 
-// alphaAddon converts an add-on of v1beta1.
-func alphaAddon(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	out := obj.DeepCopy()
-	out.SetAPIVersion(addonv1alpha1.GroupVersion.String())
+// alphaAddon changes the content of a ManagedClusterAddOn of v1beta1.
+func alphaAddon(out *unstructured.Unstructured) {
 	// The schema of v1alpha1 accepts no other namespace: then the annotation stays.
 	namespace := out.GetAnnotations()[addonv1alpha1.InstallNamespaceAnnotation]
 	if len(validation.IsDNS1123Label(namespace)) == 0 {
@@ -87,7 +127,7 @@ func alphaAddon(obj *unstructured.Unstructured) *unstructured.Unstructured {
 		}
 	}
 	if fields.List(status, "registrations") == nil {
-		return out
+		return
 	}
 	registrations := []any{}
 	for _, registration := range fields.Objects(status, "registrations") {
@@ -109,7 +149,6 @@ func alphaAddon(obj *unstructured.Unstructured) *unstructured.Unstructured {
 		registrations = append(registrations, converted)
 	}
 	status["registrations"] = registrations
-	return out
 }
 
 // rename moves the value at a key, if there is one, to another key.

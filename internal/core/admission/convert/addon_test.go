@@ -164,6 +164,119 @@ func TestRegistrationsWithoutASignerHaveNoV1alpha1(t *testing.T) {
 	}
 }
 
+const (
+	managementHead = "\nkind: ClusterManagementAddOn\nmetadata: {name: proxy, annotations: {a: b}}\n"
+	// the fields that both versions have in the same form.
+	managementSpec = `
+  addOnMeta: {displayName: Proxy, description: It connects.}
+  installStrategy:
+    type: Placements
+    placements:
+    - {namespace: ns, name: all, configs: [{group: g, resource: r, namespace: ns, name: c}], rolloutStrategy: {type: Progressive, progressive: {maxConcurrency: 25%}}}
+`
+	managementStatus = `
+  installProgressions:
+  - namespace: ns
+    name: all
+    configReferences: [{group: g, resource: r, desiredConfig: {namespace: ns, name: c, specHash: h}, lastKnownGoodConfig: null, lastAppliedConfig: {name: b}}]
+    conditions: [{type: Progressing, status: "False", reason: Completed, message: M, lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`
+	defaultReferences = "[{group: g, resource: r, desiredConfig: {namespace: ns, name: c, specHash: h}}, {group: \"\", resource: s, desiredConfig: null}]"
+
+	alphaManagementExample = "apiVersion: " + alphaAPI + managementHead + "spec:" + managementSpec + `
+  supportedConfigs:
+  - {group: g, resource: r, defaultConfig: {namespace: ns, name: c}}
+  - {group: g, resource: q}
+  - {group: "", resource: s, defaultConfig: {name: d}}
+status:` + managementStatus + "  defaultconfigReferences: " + defaultReferences + "\n"
+	betaManagementExample = "apiVersion: " + betaAPI + managementHead + "spec:" + managementSpec + `
+  defaultConfigs:
+  - {group: g, resource: r, namespace: ns, name: c}
+  - {group: g, resource: q, name: __reserved_no_default__}
+  - {group: "", resource: s, name: d}
+status:` + managementStatus + "  defaultConfigReferences: " + defaultReferences + "\n"
+)
+
+func TestClusterManagementAddOnsAreConvertedInBothDirections(t *testing.T) {
+	alpha, beta := parse(t, alphaManagementExample), parse(t, betaManagementExample)
+	for to, pair := range map[string][2]*unstructured.Unstructured{betaAPI: {alpha, beta}, alphaAPI: {beta, alpha}} {
+		before := pair[0].DeepCopy()
+		if diff := cmp.Diff(pair[1], convertAddon(t, pair[0], to)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", to, diff)
+		}
+		if diff := cmp.Diff(before, pair[0]); diff != "" {
+			t.Errorf("the object itself changed (-before +after):\n%s", diff)
+		}
+	}
+	strict(t, alpha, &addonv1alpha1.ClusterManagementAddOn{})
+	strict(t, beta, &addonv1beta1.ClusterManagementAddOn{})
+}
+
+func TestClusterManagementAddOnsKeepWhatBothVersionsHave(t *testing.T) {
+	for story, tc := range map[string]struct{ from, before, after string }{
+		"v1alpha1, bare":    {alphaAPI, "spec: {}", "spec: {}"},
+		"v1alpha1, no spec": {alphaAPI, "", ""},
+		"v1alpha1, empty lists": {alphaAPI, "spec: {supportedConfigs: []}\nstatus: {defaultconfigReferences: []}",
+			"spec: {supportedConfigs: []}\nstatus: {defaultconfigReferences: []}"},
+		"v1alpha1, the former configuration": {alphaAPI,
+			"spec: {addOnConfiguration: {crdName: a, crName: b}, addOnMeta: {displayName: d}}",
+			"spec: {addOnMeta: {displayName: d}}"},
+		"v1alpha1, no default": {alphaAPI, "spec: {supportedConfigs: [{group: g, resource: r, defaultConfig: null}]}",
+			"spec: {supportedConfigs: [{group: g, resource: r}]}"},
+		"v1alpha1, the reserved name": {alphaAPI,
+			"spec: {supportedConfigs: [{group: g, resource: r, defaultConfig: {name: __reserved_no_default__}}]}",
+			"spec: {supportedConfigs: [{group: g, resource: r}]}"},
+		"v1beta1, bare": {betaAPI, "spec: {}", "spec: {}"},
+		"v1beta1, a namespace without a default": {betaAPI,
+			"spec: {defaultConfigs: [{group: g, resource: r, namespace: ns, name: __reserved_no_default__}]}",
+			"spec: {defaultConfigs: [{group: g, resource: r, name: __reserved_no_default__}]}"},
+		"v1beta1, an empty name": {betaAPI, `spec: {defaultConfigs: [{group: g, resource: r, name: ""}]}`,
+			"spec: {defaultConfigs: [{group: g, resource: r, name: __reserved_no_default__}]}"},
+	} {
+		object := func(content string) *unstructured.Unstructured {
+			return parse(t, "apiVersion: "+tc.from+managementHead+content+"\n")
+		}
+		other := alphaAPI
+		if tc.from == alphaAPI {
+			other = betaAPI
+		}
+		got := convertAddon(t, convertAddon(t, object(tc.before), other), tc.from)
+		if diff := cmp.Diff(object(tc.after), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", story, diff)
+		}
+	}
+}
+
+func TestKindsThatAreEqualInBothVersionsOnlyChangeTheirVersion(t *testing.T) {
+	for kind, spec := range map[string]string{
+		"AddOnDeploymentConfig": `{customizedVariables: [{name: A, value: ""}], nodePlacement: {nodeSelector: {a: b}, ` +
+			`tolerations: [{operator: Exists}]}, registries: [{mirror: m, source: ""}], proxyConfig: {httpProxy: "http://p", ` +
+			`httpsProxy: "https://p", caBundle: YQ==, noProxy: a.b}, agentInstallNamespace: "", resourceRequirements: ` +
+			`[{containerID: "*:*:*", resources: {limits: {cpu: "1"}}}]}`,
+		"AddOnTemplate": `{addonName: proxy, agentSpec: {workload: {manifests: [{apiVersion: v1, kind: Namespace, metadata: ` +
+			`{name: ns}}]}}, registration: [{type: KubeClient, kubeClient: {hubPermissions: [{type: CurrentCluster, ` +
+			`currentCluster: {clusterRoleName: r}}, {type: SingleNamespace, singleNamespace: {namespace: ns, roleRef: ` +
+			`{apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}}}]}}, {type: CustomSigner, customSigner: {signerName: ` +
+			`example.com/a, subject: {user: u, groups: [g], organizationUnit: [o]}, signingCA: {namespace: ns, name: ca}}}]}`,
+	} {
+		object := func(version string) *unstructured.Unstructured {
+			return parse(t, "apiVersion: "+version+"\nkind: "+kind+"\nmetadata: {name: x}\nspec: "+spec+"\n")
+		}
+		for from, to := range map[string]string{alphaAPI: betaAPI, betaAPI: alphaAPI} {
+			if diff := cmp.Diff(object(to), convertAddon(t, object(from), to)); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", kind, to, diff)
+			}
+		}
+		if kind == "AddOnTemplate" {
+			strict(t, object(alphaAPI), &addonv1alpha1.AddOnTemplate{})
+			strict(t, object(betaAPI), &addonv1beta1.AddOnTemplate{})
+		} else {
+			strict(t, object(alphaAPI), &addonv1alpha1.AddOnDeploymentConfig{})
+			strict(t, object(betaAPI), &addonv1beta1.AddOnDeploymentConfig{})
+		}
+	}
+}
+
 func TestReviewsConvertAddons(t *testing.T) {
 	data, err := parse(t, alphaExample).MarshalJSON()
 	if err != nil {
@@ -175,7 +288,7 @@ func TestReviewsConvertAddons(t *testing.T) {
 		t.Errorf("the answer is %+v", answer)
 	}
 	for want, text := range map[string]string{
-		"AddOnTemplate has only one version": "apiVersion: " + alphaAPI + "\nkind: AddOnTemplate\nmetadata: {name: x}\n",
+		"AddOnSite has only one version":     "apiVersion: " + alphaAPI + "\nkind: AddOnSite\nmetadata: {name: x}\n",
 		"cannot convert ManagedClusterAddOn": "apiVersion: addon.open-cluster-management.io/v2\n" + addonMeta,
 	} {
 		if _, err := Addon(parse(t, text), betaAPI); err == nil || !strings.Contains(err.Error(), want) {

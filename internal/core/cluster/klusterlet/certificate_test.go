@@ -27,7 +27,7 @@ func TestOnlyRequestsOfKlusterletsAreWellFormed(t *testing.T) {
 		"client auth alone":               {func(r *Request) { r.Usages = []certificatesv1.KeyUsage{"client auth"} }, ""},
 		"no label":                        {func(r *Request) { r.Cluster = "" }, "no label"},
 		"the label of another cluster":    {func(r *Request) { r.Cluster = "us" }, groups},
-		"an add-on":                       {func(r *Request) { r.Addon = true }, "is of an add-on"},
+		"an add-on":                       {func(r *Request) { r.Addon = "x" }, "is of an add-on"},
 		"the signer of servers":           {func(r *Request) { r.Signer = certificatesv1.KubeletServingSignerName }, "the signer"},
 		"no signer":                       {func(r *Request) { r.Signer = "" }, "the signer"},
 		"a certificate":                   {func(r *Request) { r.PEMType = "CERTIFICATE" }, "PEM block"},

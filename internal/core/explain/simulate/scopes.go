@@ -11,7 +11,8 @@ import (
 
 // noNamespace are common cluster-scoped kinds, by group.
 var noNamespace = map[string][]string{
-	"": {"Namespace", "Node", "PersistentVolume"},
+	"":                                 {"Namespace", "Node", "PersistentVolume"},
+	"addon.open-cluster-management.io": {"AddOnTemplate", "ClusterManagementAddOn"},
 	"admissionregistration.k8s.io": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 	"apiextensions.k8s.io":   {"CustomResourceDefinition"},

@@ -174,6 +174,7 @@ var inNoNamespace = strings.Fields("/namespaces /nodes /persistentvolumes admiss
 	"policy.karmada.io/clusterpropagationpolicies policy.karmada.io/clustertaintpolicies " +
 	"work.karmada.io/clusterresourcebindings search.karmada.io" +
 	" cluster.open-cluster-management.io/managedclusters cluster.open-cluster-management.io/managedclustersets" +
+	" addon.open-cluster-management.io/clustermanagementaddons addon.open-cluster-management.io/addontemplates" +
 	" release.argosy.io/enclosedmanifests release.argosy.io/releaseguards")
 
 // clusterScoped reports whether the objects are in no namespace. Only a right to all objects may be about those of all

@@ -93,8 +93,9 @@ const (
 		"user to read them"
 	whyBound = "it lets Placements of its namespace select the clusters of a set. Admission also requires the right to bind " +
 		"that set"
-	whyAddons = "its namespace is that of a cluster, so only operators may write it"
-	whyCopies = "it contains the data of the Secret that it copies to namespaces"
+	whyAddons   = "its namespace is that of a cluster, so only operators may write it"
+	whyInstalls = "it decides what is installed in members, so write access would make a user an administrator there"
+	whyCopies   = "it contains the data of the Secret that it copies to namespaces"
 )
 
 // ContainsSecrets reports whether objects of the kind contain Secrets or their content.
@@ -124,6 +125,9 @@ var Decisions = []Decision{
 	{Group: "work.karmada.io", Resource: "works", Status: true, Why: whyContent},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks", Status: true, Why: whyContent},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworkreplicasets", Status: true, Why: whyContent},
+	{Group: "addon.open-cluster-management.io", Resource: "clustermanagementaddons", Status: true, Why: whyInstalls},
+	{Group: "addon.open-cluster-management.io", Resource: "addontemplates", Why: whyContent},
+	{Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs", Why: whyContent},
 	{Group: "release.argosy.io", Resource: "enclosedmanifests", Why: whyContent},
 
 	// Releases.

@@ -115,7 +115,7 @@ func TestNoRoleReadsSecretKinds(t *testing.T) {
 	for _, r := range ClusterRoles() {
 		forEachRight(r, func(verb, _, resource string) {
 			if slices.Contains([]string{"secrets", "works", "manifestworks", "manifestworkreplicasets", "enclosedmanifests",
-				"resourcedistributions"},
+				"resourcedistributions", "addontemplates", "addondeploymentconfigs"},
 				strings.Split(resource, "/")[0]) {
 				t.Errorf("%s may %s %s", r.Name, verb, resource)
 			}

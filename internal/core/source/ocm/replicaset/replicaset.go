@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -24,17 +22,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/source/ocm/rollout"
 )
 
-// Placement is a Placement with its PlacementDecisions.
-type Placement struct {
-	*placementv1beta1.Placement
-	Decisions []placementv1beta1.PlacementDecision
-}
-
 // Input is the input of Decide and Status. It is read-only.
 type Input struct {
 	Set *workv1alpha1.ManifestWorkReplicaSet
 	// Placements are the existing ones of those to which the set refers, by name.
-	Placements map[string]Placement
+	Placements map[string]rollout.Placement
 	// Accepted reports whether a cluster is accepted. A cluster that is not accepted gets no ManifestWork.
 	Accepted func(cluster string) bool
 	// Works are the ManifestWorks of the set.
@@ -93,13 +85,12 @@ func Decide(in Input) (d Decision) {
 		}
 	}
 	for _, ref := range in.Set.Spec.PlacementRefs {
-		p, exists := in.Placements[ref.Name]
-		if !exists || p.DeletionTimestamp != nil {
+		p := in.Placements[ref.Name]
+		if !p.Exists() {
 			d.missing = ref.Name
 			continue
 		}
-		decided := p.decisions()
-		groups := groupsOf(decided, in.Accepted)
+		groups := p.Groups(in.Accepted)
 		works, sent := in.worksOf(ref.Name), map[string]rollout.Cluster{}
 		for cluster, mw := range works {
 			if in.current(mw) {
@@ -127,8 +118,8 @@ func Decide(in Input) (d Decision) {
 				d.Writes = append(d.Writes, Write{was, in.work(was, cluster, ref.Name, owner)})
 			}
 		}
-		chosen := clustersOf(groupsOf(decided, nil))
-		if len(decided) == 0 || len(chosen) < int(p.Status.NumberOfSelectedClusters) {
+		chosen, whole := p.Clusters()
+		if !whole {
 			continue // nothing is decided yet, or a decision is missing: it will be written
 		}
 		for _, cluster := range slices.Sorted(maps.Keys(works)) {
@@ -191,52 +182,6 @@ func (in Input) work(was *ocmv1.ManifestWork, cluster, placement, owner string) 
 	return mw
 }
 
-// decisions returns the PlacementDecisions of this Placement, and not of a former one of its name or of a policy.
-// Another scheduler may write them without an owner.
-func (p Placement) decisions() (all []placementv1beta1.PlacementDecision) {
-	for _, d := range p.Decisions {
-		if of := metav1.GetControllerOf(&d); of != nil && of.UID == p.UID ||
-			of == nil && p.Annotations[placementv1beta1.SchedulingDisabledAnnotation] == "true" {
-			all = append(all, d)
-		}
-	}
-	slices.SortFunc(all, func(a, b placementv1beta1.PlacementDecision) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
-
-// groupsOf returns the decision groups of PlacementDecisions, with the clusters that pass. A cluster that moves between
-// them is for a moment in both; it counts in the first.
-func groupsOf(decisions []placementv1beta1.PlacementDecision, pass func(cluster string) bool) []rollout.Group {
-	byIndex, seen := map[int32]*rollout.Group{}, map[string]bool{}
-	for _, d := range decisions {
-		index, _ := strconv.ParseInt(d.Labels[placementv1beta1.DecisionGroupIndexLabel], 10, 32)
-		g := byIndex[int32(index)]
-		if g == nil {
-			g = &rollout.Group{Index: int32(index), Name: d.Labels[placementv1beta1.DecisionGroupNameLabel]}
-			byIndex[g.Index] = g
-		}
-		for _, of := range d.Status.Decisions {
-			if !seen[of.ClusterName] && (pass == nil || pass(of.ClusterName)) {
-				seen[of.ClusterName] = true
-				g.Clusters = append(g.Clusters, of.ClusterName)
-			}
-		}
-	}
-	var groups []rollout.Group
-	for _, index := range slices.Sorted(maps.Keys(byIndex)) {
-		slices.Sort(byIndex[index].Clusters)
-		groups = append(groups, *byIndex[index])
-	}
-	return groups
-}
-
-func clustersOf(groups []rollout.Group) (clusters []string) {
-	for _, g := range groups {
-		clusters = append(clusters, g.Clusters...)
-	}
-	return clusters
-}
-
 // stateOf returns the state of the cluster of a ManifestWork, by conditions of its current generation.
 func stateOf(mw *ocmv1.ManifestWork) rollout.Cluster {
 	applied, progressing, degraded := condition(mw, ocmv1.Applied), condition(mw, ocmv1.Progressing),
@@ -282,14 +227,14 @@ func (d Decision) Status(in Input, failed error) workv1alpha1.ManifestWorkReplic
 	status.Summary, status.PlacementsSummary = workv1alpha1.ManifestWorkReplicaSetSummary{}, nil
 	chosen, accepted, succeeded, silent, undecided, unavailable := 0, 0, 0, 0, false, []string{}
 	for _, ref := range in.Set.Spec.PlacementRefs {
-		p, exists := in.Placements[ref.Name]
-		if !exists || p.DeletionTimestamp != nil {
+		p := in.Placements[ref.Name]
+		if !p.Exists() {
 			continue
 		}
-		decided := p.decisions()
-		undecided = undecided || len(decided) == 0
+		_, whole := p.Clusters()
+		undecided = undecided || !whole
 		works, n := in.worksOf(ref.Name), workv1alpha1.ManifestWorkReplicaSetSummary{}
-		for _, cluster := range clustersOf(groupsOf(decided, in.Accepted)) {
+		for _, cluster := range rollout.Clusters(p.Groups(in.Accepted)) {
 			accepted++
 			mw := works[cluster]
 			if !in.current(mw) {

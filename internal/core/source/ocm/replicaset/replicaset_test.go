@@ -17,6 +17,7 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/source/ocm/rollout"
 )
 
 var now = time.Date(2026, 12, 2, 12, 0, 0, 0, time.UTC)
@@ -25,6 +26,8 @@ func template(data string) (spec ocmv1.ManifestWorkSpec) {
 	spec.Workload.Manifests = []ocmv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"is":"` + data + `"}`)}}}
 	return spec
 }
+
+type Placement = rollout.Placement
 
 // chosen is a Placement with the clusters of PlacementDecisions, each "INDEX: CLUSTER CLUSTER". n is the number in its
 // status.
@@ -43,6 +46,11 @@ func chosen(name string, n int32, decisions ...string) Placement {
 	case "policy":
 		owner = "of a policy"
 	}
+	defer func() {
+		if name == "half" { // it was created again, and has written one of its PlacementDecisions
+			p.Status = placementv1beta1.PlacementStatus{}
+		}
+	}()
 	for i, text := range decisions {
 		index, clusters, _ := strings.Cut(text, ":")
 		d := placementv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-decision-%d", name, i+1),
@@ -187,6 +195,10 @@ func TestReplicaSetDecides(t *testing.T) {
 		"a Placement that is being deleted": {refs: []string{"going"}, placements: []Placement{chosen("going", 0, "0:")},
 			works:      []string{"a/going/1"},
 			conditions: "False PlacementDecisionNotFound, False Progressing, False NotAsExpected"},
+		"a Placement that is created again, in part": {refs: []string{"half"},
+			placements: []Placement{chosen("half", 0, "0: b")}, works: []string{"a/half/1", "b/half/1"},
+			conditions: "True AsExpected, False Progressing, False NotAsExpected",
+			summary:    "half 0 (1 / 0 clusters applied): 1 0 0 0 0"},
 		"the list of a policy": {refs: []string{"policy"}, placements: []Placement{chosen("policy", 0, "0: b")},
 			works:      []string{"a/policy/1"},
 			conditions: "False PlacementDecisionEmpty, False Progressing, False PlacementDecisionEmpty",

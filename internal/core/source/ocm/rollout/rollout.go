@@ -61,6 +61,8 @@ type Decision struct {
 	Next []string
 	// Held is what a cluster without the change waits for; empty if none waits.
 	Held string
+	// Awaited are the clusters with the change that have not reported yet, have not succeeded, or have only just.
+	Awaited []string
 	// After is the delay until the decision may change by time alone; 0: never.
 	After time.Duration
 }
@@ -78,6 +80,7 @@ func Decide(in Input) (Decision, error) {
 		for _, g := range groups {
 			r.Next = append(r.Next, r.waiting(g.Clusters)...)
 		}
+		r.Awaited, _ = r.judge(Clusters(groups))
 		return r.Decision, nil
 	}
 	var all, rest []string
@@ -107,6 +110,7 @@ func Decide(in Input) (Decision, error) {
 	if len(r.waiting(all)) == len(r.Next) {
 		r.Held = ""
 	}
+	r.Awaited, _ = r.judge(all)
 	return r.Decision, nil
 }
 
