@@ -698,6 +698,100 @@ func TestAddonOfATemplateRegistersWithAKlusterlet(t *testing.T) {
 	})
 }
 
+// The example of the public add-on framework runs beside the hub, as it runs beside a hub of Open Cluster Management.
+func TestAddonOfTheFrameworkRegisters(t *testing.T) {
+	program := kit.Peers(t, "addon-helloworld")[0]
+	k := newKlusterlet(t, "addon-framework")
+	name := k.Member.Name
+	registration := k.register(t)
+	k.accept(t)
+	k.expect(t, "ManagedClusterConditionAvailable", "True ManagedClusterAvailable")
+	work := k.apply(t)
+	ns := fleet.Namespace(t)
+	k.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: hello}}")
+	manager := k.Member.Run(t, nil, program, "controller", "--kubeconfig="+fleet.Lab.Hub.Kubeconfig())
+
+	const addon = "helloworld"
+	fleet.Hub.Apply(t, `
+{apiVersion: cluster.open-cluster-management.io/v1beta2, kind: ManagedClusterSetBinding, metadata: {name: global,
+ namespace: `+ns+`}, spec: {clusterSet: global}}
+---
+{apiVersion: `+placementGroup+`, kind: Placement, metadata: {name: p, namespace: `+ns+`}, spec: {predicates: [
+ {requiredClusterSelector: {celSelector: {celExpressions: ["managedCluster.metadata.name == '`+name+`'"]}}}]}}
+---
+{apiVersion: `+addonGroup+`v1alpha1, kind: AddOnDeploymentConfig, metadata: {name: s, namespace: `+ns+`},
+ spec: {agentInstallNamespace: hello, registries: [
+  {source: quay.io/open-cluster-management, mirror: mirror.example.com/one}]}}
+---
+{apiVersion: `+addonGroup+`v1alpha1, kind: ClusterManagementAddOn, metadata: {name: helloworld},
+ spec: {supportedConfigs: [{group: addon.open-cluster-management.io, resource: addondeploymentconfigs}], installStrategy: {type: Placements,
+ placements: [{name: p, namespace: `+ns+`, configs: [{group: addon.open-cluster-management.io,
+  resource: addondeploymentconfigs, name: s, namespace: `+ns+`}]}]}}}`)
+	installed := func(image string) {
+		t.Helper()
+		kit.Eventually(t, "the add-on is available with "+image, func() string {
+			got := k.addon(t, addon)
+			for _, want := range []string{"Available True ProbeAvailable", "Configured True", "Progressing False Completed",
+				"RegistrationApplied True", "ManifestApplied True"} {
+				if !strings.Contains(got, want) {
+					return got + manager.Output()
+				}
+			}
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion("apps/v1")
+			list.SetKind("DeploymentList")
+			if err := k.List(t.Context(), list, client.InNamespace("hello")); err != nil || len(list.Items) != 1 {
+				return fmt.Sprintf("%d Deployments, %v", len(list.Items), err)
+			}
+			if got := text(list.Items[0].Object); !strings.Contains(got, image) {
+				return got
+			}
+			return ""
+		})
+	}
+	installed("mirror.example.com/one/")
+	kit.Eventually(t, "the klusterlet has the credentials of the agent", func() string {
+		secret := &corev1.Secret{}
+		if err := k.Get(t.Context(), client.ObjectKey{Namespace: "hello", Name: addon + "-hub-kubeconfig"},
+			secret); err != nil {
+			return err.Error()
+		}
+		if len(secret.Data["tls.crt"]) == 0 {
+			return "no certificate"
+		}
+		return ""
+	})
+	// The manager writes the hash of a changed configuration, and the hub passes it on.
+	fleet.Hub.Change(t, addonGroup+"v1alpha1", "AddOnDeploymentConfig", ns, "s", func(u *unstructured.Unstructured) {
+		u.Object["spec"].(map[string]any)["registries"] = []any{map[string]any{
+			"source": "quay.io/open-cluster-management", "mirror": "mirror.example.com/two"}}
+	})
+	installed("mirror.example.com/two/")
+	fleet.Hub.Remove(t, addonGroup+"v1beta1", "ClusterManagementAddOn", "", addon)
+	kit.Eventually(t, "the add-on is gone", func() string {
+		if fleet.Hub.Find(t, addonGroup+"v1beta1", "ManagedClusterAddOn", name, addon) != nil {
+			return k.addon(t, addon)
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("apps/v1")
+		list.SetKind("DeploymentList")
+		if err := k.List(t.Context(), list, client.InNamespace("hello")); err != nil || len(list.Items) != 0 {
+			return fmt.Sprintf("%d Deployments, %v", len(list.Items), err)
+		}
+		return ""
+	})
+	if registration.Ended() || work.Ended() || manager.Ended() {
+		t.Errorf("a program ended:\n%s\n%s\n%s", registration.Output(), work.Output(), manager.Output())
+	}
+	fleet.Hub.Remove(t, clusterGroup, "ManagedCluster", "", name)
+	kit.Eventually(t, "the cluster has left", func() string {
+		if u := fleet.Hub.Find(t, clusterGroup, "ManagedCluster", "", name); u != nil {
+			return fmt.Sprint(u.GetFinalizers(), kit.Field(u, "status", "conditions"))
+		}
+		return ""
+	})
+}
+
 // addon returns the conditions of an add-on in the cluster, "TYPE STATUS REASON: MESSAGE" in each line.
 func (k *klusterlet) addon(t *testing.T, name string) string {
 	t.Helper()
