@@ -157,6 +157,18 @@ func Requeue(after time.Duration, err error) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: after}, err
 }
 
+// CreateInNamespace creates an object, and before it its namespace if that is missing.
+func CreateInNamespace(ctx context.Context, c client.Client, obj client.Object, space *corev1.Namespace) error {
+	err := c.Create(ctx, obj)
+	if !apierrors.IsNotFound(err) || !NamespaceMissing(err) {
+		return err
+	}
+	if err := c.Create(ctx, space); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", space.Name, err)
+	}
+	return c.Create(ctx, obj)
+}
+
 // NamespaceMissing reports whether an object was refused because its namespace does not exist or is being deleted.
 func NamespaceMissing(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

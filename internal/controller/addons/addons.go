@@ -257,7 +257,8 @@ func (r *reconciler) carryOut(ctx context.Context, d *core.Decision) (stale bool
 		failed(addon, commit.Delete(ctx, r.client, addon))
 	}
 	for _, addon := range d.Creates {
-		failed(addon, r.create(ctx, addon))
+		// Clusters without a klusterlet may have no namespace. That an add-on exists already is an event.
+		failed(addon, commit.CreateInNamespace(ctx, r.client, addon, klusterlet.NamespaceOf(addon.Namespace)))
 	}
 	for _, work := range d.Works {
 		err := error(nil)
@@ -288,23 +289,6 @@ func (r *reconciler) carryOut(ctx context.Context, d *core.Decision) (stale bool
 		failed(want, err)
 	}
 	return stale, errors.Join(failures...)
-}
-
-// create creates an add-on in a cluster, and the namespace of the cluster if that is missing: clusters without a
-// klusterlet may have none.
-func (r *reconciler) create(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) error {
-	err := r.client.Create(ctx, addon)
-	if apierrors.IsNotFound(err) && commit.NamespaceMissing(err) {
-		if err := r.client.Create(ctx, klusterlet.NamespaceOf(addon.Namespace)); err != nil &&
-			!apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create the namespace of the cluster: %w", err)
-		}
-		err = r.client.Create(ctx, addon)
-	}
-	if apierrors.IsAlreadyExists(err) {
-		return nil // its creation is an event
-	}
-	return err
 }
 
 // foreign returns an error if an object that exists already is not that of the add-on; otherwise the cache is behind.

@@ -94,7 +94,8 @@ func newTemplate(image string) *addonv1alpha1.AddOnTemplate {
 	t := &addonv1alpha1.AddOnTemplate{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	t.Spec.AddonName = "web"
 	m := ocmv1.Manifest{}
-	m.Raw = []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"sys"},"spec":{"template":` +
+	m.Raw = []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"sys"},` +
+		`"spec":{"template":` +
 		`{"spec":{"containers":[{"name":"web","image":"` + image + `"}]}}}}`)
 	t.Spec.AgentSpec.Workload.Manifests = []ocmv1.Manifest{m}
 	t.Spec.Registration = []addonv1alpha1.RegistrationSpec{{Type: addonv1alpha1.RegistrationKubeClient,

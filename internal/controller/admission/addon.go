@@ -117,16 +117,15 @@ func (o *objects) validateAddon(ctx context.Context, r request, addon, was *addo
 	if host := addon.Annotations[addonv1alpha1.HostingClusterAnnotation]; host != "" {
 		space := names.ExecutionSpace(host)
 		if err := o.require(ctx, r, right{verb: "create", resource: works, namespace: space},
-			"cluster %s hosts the agent of "+
-				"the add-on, for which you need permission to create works.work.karmada.io in the namespace %s", host,
-			space); err != nil {
+			"cluster %s hosts the agent of the add-on, for which you need permission to create "+
+				"works.work.karmada.io in the namespace %s", host, space); err != nil {
 			return err
 		}
 	}
 	return o.authorizeWorks(ctx, r, "create")
 }
 
-// settingsOf returns what beside spec.configs configures an add-on in a cluster: the annotations with the prefix of the
+// settingsOf returns the configuration of an add-on that is not in spec.configs: the annotations with the prefix of the
 // group, and the namespace, which v1alpha1 has in the spec.
 func settingsOf(obj *unstructured.Unstructured) map[string]string {
 	if obj == nil {
@@ -180,8 +179,7 @@ func (o *objects) guardAddonStatus(a admission.Attributes) error {
 		if subject != own && !strings.HasPrefix(subject, own+":") && !slices.Contains(allowed, subject) &&
 			!slices.Contains(known, subject) {
 			return admission.NewForbidden(a, fmt.Errorf("the agent of add-on %s in cluster %q cannot be %q", a.GetName(),
-				cluster,
-				subject))
+				cluster, subject))
 		}
 	}
 	return nil

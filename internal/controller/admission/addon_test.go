@@ -24,7 +24,8 @@ func TestAddonsNeedRightsInAllClusters(t *testing.T) {
 	cma := func(spec string) *unstructured.Unstructured {
 		return addonObject(t, "ClusterManagementAddOn", "", spec)
 	}
-	is := cma(`{installStrategy: {type: Placements, placements: [{namespace: ns, name: p, rolloutStrategy: {type: All}}]}}`)
+	is := cma(`{installStrategy: {type: Placements, placements: [{namespace: ns, name: p, rolloutStrategy: {type:
+		All}}]}}`)
 	more := cma(`{installStrategy: {type: Placements, placements: [{namespace: ns, name: p}, {namespace: ns, name: q}]}}`)
 	beta := is.DeepCopy()
 	beta.SetAPIVersion("addon.open-cluster-management.io/v1beta1")
@@ -77,17 +78,18 @@ func TestAddonsNeedRightsInAllClusters(t *testing.T) {
 		"in a cluster, as it is offered": {nil, plain, nil, false, ""},
 		"in a cluster, configured": {nil, configured, nil, false, refusal +
 			"create works.work.karmada.io in the namespace karmada-es-eu"},
-		"configured later":                        {nil, configured, plain, false, refusal + "create"},
-		"no longer configured":                    {nil, plain, configured, false, refusal + "create"},
-		"configured, with the right":              {[]string{inCluster}, configured, plain, false, ""},
-		"the finalizer goes":                      {[]string{inCluster}, plain, installed, false, refusal + "delete works"},
-		"another owner":                           {[]string{inCluster}, owned, installed, false, refusal + "delete works"},
-		"settings by annotations":                 {nil, annotated, plain, false, refusal + "create works"},
-		"no more settings":                        {nil, plain, annotated, false, refusal + "create works"},
-		"a new one with settings":                 {nil, annotated, nil, false, refusal + "create works"},
-		"another namespace":                       {nil, moved, plain, false, refusal + "create works"},
-		"another cluster hosts it":                {[]string{inCluster}, hosted, plain, false, "cluster us hosts"},
-		"that with both":                          {[]string{inCluster, "create works karmada-es-us"}, hosted, plain, false, ""},
+		"configured later":           {nil, configured, plain, false, refusal + "create"},
+		"no longer configured":       {nil, plain, configured, false, refusal + "create"},
+		"configured, with the right": {[]string{inCluster}, configured, plain, false, ""},
+		"the finalizer goes":         {[]string{inCluster}, plain, installed, false, refusal + "delete works"},
+		"another owner":              {[]string{inCluster}, owned, installed, false, refusal + "delete works"},
+		"settings by annotations":    {nil, annotated, plain, false, refusal + "create works"},
+		"no more settings":           {nil, plain, annotated, false, refusal + "create works"},
+		"a new one with settings":    {nil, annotated, nil, false, refusal + "create works"},
+		"another namespace":          {nil, moved, plain, false, refusal + "create works"},
+		"another cluster hosts it":   {[]string{inCluster}, hosted, plain, false, "cluster us hosts"},
+		"that with both": {[]string{inCluster, "create works karmada-es-us"}, hosted, plain, false,
+			""},
 		"settings of new add-ons":                 {nil, configuring, cluster, false, "you need permission to create works"},
 		"settings of new add-ons, with the right": {[]string{inCluster}, configuring, cluster, false, ""},
 		"a name that labels cannot have":          {[]string{create}, long, nil, false, "metadata.name: Too long"},
@@ -116,22 +118,29 @@ func TestAddonsNeedRightsInAllClusters(t *testing.T) {
 func TestTemplatesGiveOnlyRightsThatTheirAuthorsMayBind(t *testing.T) {
 	const works = "create works "
 	template := func(registration string) *unstructured.Unstructured {
-		return addonObject(t, "AddOnTemplate", "", `{addonName: web, registration: [`+registration+`], agentSpec: {workload: {manifests: [
+		return addonObject(t, "AddOnTemplate", "",
+			`{addonName: web, registration: [`+registration+`], agentSpec: {workload: {manifests: [
 			{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}}`)
 	}
-	current := template(`{type: KubeClient, kubeClient: {hubPermissions: [{type: CurrentCluster, currentCluster: {clusterRoleName: admin}}]}}`)
-	single := template(`{type: KubeClient, kubeClient: {hubPermissions: [{type: SingleNamespace, singleNamespace: {namespace: shop,
+	current := template(`{type: KubeClient, kubeClient: {hubPermissions: [{type: CurrentCluster, currentCluster:
+		{clusterRoleName: admin}}]}}`)
+	single := template(`{type: KubeClient, kubeClient: {hubPermissions: [{type: SingleNamespace, singleNamespace:
+		{namespace: shop,
 		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}}}]}}`)
-	signer := template(`{type: CustomSigner, customSigner: {signerName: example.com/x, signingCA: {namespace: kube-system, name: ca}}}`)
+	signer := template(`{type: CustomSigner, customSigner: {signerName: example.com/x, signingCA: {namespace:
+		kube-system, name: ca}}}`)
 	for story, tc := range map[string]struct {
 		rights []string
 		is     *unstructured.Unstructured
 		want   string
 	}{
-		"a role":                           {[]string{works, "create rolebindings "}, current, "to bind this role in all namespaces"},
+		"a role": {[]string{works, "create rolebindings "}, current,
+			"to bind this role in all namespaces"},
 		"to bind it, but not to create it": {[]string{works, "bind clusterroles /admin"}, current, "to create rolebindings"},
-		"with both":                        {[]string{works, "create rolebindings ", "bind clusterroles /admin"}, current, ""},
-		"another role":                     {[]string{works, "create rolebindings ", "bind clusterroles /view"}, current, "bind"},
+		"with both": {[]string{works, "create rolebindings ", "bind clusterroles /admin"}, current,
+			""},
+		"another role": {[]string{works, "create rolebindings ", "bind clusterroles /view"}, current,
+			"bind"},
 		"a role of a namespace": {[]string{works, "create rolebindings shop"}, single,
 			`to bind this role in namespace "shop"`},
 		"a role of a namespace with the right": {[]string{works, "create rolebindings shop", "bind roles shop/r"}, single,
@@ -174,7 +183,8 @@ func TestAddonsAreValidated(t *testing.T) {
 			{`{addonName: web, registration: [{type: KubeClient, kubeClient: {hubPermissions: [{type: CurrentCluster}]}}], ` +
 				manifests + `}`, "spec.registration[0].kubeClient.hubPermissions[0]"},
 			{`{addonName: web, registration: [{type: KubeClient, kubeClient: {hubPermissions: [{type: CurrentCluster,
-				currentCluster: {clusterRoleName: a}, singleNamespace: {namespace: b, roleRef: {apiGroup: g, kind: Role, name: r}}}]}}], ` +
+				currentCluster: {clusterRoleName: a}, singleNamespace: {namespace: b, roleRef: {apiGroup: g, kind: Role,
+					name: r}}}]}}], ` +
 				manifests + `}`, "needs exactly the field of this type"},
 		} {
 			h.refuses("admin", addonObject(t, "AddOnTemplate", "", tc[0]), nil, tc[1])
@@ -186,7 +196,8 @@ func TestAddonsAreValidated(t *testing.T) {
 func TestKlusterletsWriteTheConditionsOfTheirAddons(t *testing.T) {
 	const klusterlet = "system:open-cluster-management:eu:agent"
 	beta := func(namespace, status string) *unstructured.Unstructured {
-		return object(t, `{apiVersion: addon.open-cluster-management.io/v1beta1, kind: ManagedClusterAddOn, metadata: {name: web,
+		return object(t, `{apiVersion: addon.open-cluster-management.io/v1beta1, kind: ManagedClusterAddOn, metadata:
+			{name: web,
 			namespace: `+namespace+`}, spec: {}, status: {`+status+`}}`)
 	}
 	alpha := func(status string) *unstructured.Unstructured {
@@ -228,7 +239,8 @@ func TestKlusterletsWriteTheConditionsOfTheirAddons(t *testing.T) {
 		"an add-on elsewhere":        {beta("us", ""), beta("us", ""), only},
 		"a condition, v1alpha1":      {alpha(`kubeClientDriver: csr`), alpha(``), ""},
 		"another template, v1alpha1": {alpha(`configReferences: [{group: "", resource: r, name: none}]`), alpha(``), only},
-		"an administrator, v1alpha1": {alpha(`registrations: [{signerName: "kubernetes.io/kube-apiserver-client", subject: {user: root}}]`),
+		"an administrator, v1alpha1": {alpha(`registrations: [{signerName: "kubernetes.io/kube-apiserver-client",
+			subject: {user: root}}]`),
 			alpha(`registrations: [{signerName: "kubernetes.io/kube-apiserver-client"}]`), not},
 	} {
 		t.Run(story, func(t *testing.T) {

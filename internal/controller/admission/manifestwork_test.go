@@ -76,8 +76,10 @@ func TestLabelsOfReplicaSetsNeedRights(t *testing.T) {
 		label  string
 		want   string
 	}{
-		"the set":                    {nil, "op", "work.open-cluster-management.io/manifestworkreplicaset", "permission to create works"},
-		"the Placement":              {nil, "op", "work.open-cluster-management.io/placementname", "permission to create works"},
+		"the set": {nil, "op", "work.open-cluster-management.io/manifestworkreplicaset",
+			"permission to create works"},
+		"the Placement": {nil, "op", "work.open-cluster-management.io/placementname",
+			"permission to create works"},
 		"the add-on":                 {nil, "op", "open-cluster-management.io/addon-name", "permission to create works"},
 		"the cluster of an add-on":   {nil, "op", "open-cluster-management.io/addon-namespace", "permission to create works"},
 		"the add-on by a klusterlet": {nil, klusterlet, "open-cluster-management.io/addon-name", "may not change the labels"},

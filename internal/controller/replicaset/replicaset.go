@@ -216,14 +216,7 @@ func (r *reconciler) carryOut(ctx context.Context, in *core.Input, decision core
 // create creates a ManifestWork, and the namespace of its cluster if that is missing: clusters without a klusterlet may
 // have none. If the ManifestWork exists already, because the cache is behind, it returns what is stored.
 func (r *reconciler) create(ctx context.Context, want *ocmv1.ManifestWork) (*ocmv1.ManifestWork, error) {
-	err := r.client.Create(ctx, want)
-	if apierrors.IsNotFound(err) && commit.NamespaceMissing(err) {
-		if err := r.client.Create(ctx, klusterlet.NamespaceOf(want.Namespace)); err != nil &&
-			!apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("create the namespace of the cluster: %w", err)
-		}
-		err = r.client.Create(ctx, want)
-	}
+	err := commit.CreateInNamespace(ctx, r.client, want, klusterlet.NamespaceOf(want.Namespace))
 	if !apierrors.IsAlreadyExists(err) {
 		return want, err
 	}

@@ -53,7 +53,7 @@ func AddOnTemplate(t *addonv1alpha1.AddOnTemplate) field.ErrorList {
 			r.Type == addonv1alpha1.RegistrationCustomSigner && (r.KubeClient != nil || r.CustomSigner == nil) {
 			errs = append(errs, field.Invalid(at, "", fmt.Sprintf("type %s needs exactly the field of this type", r.Type)))
 		}
-		// Programs of Kubernetes sign those as what Kubernetes trusts.
+		// Kubernetes signs approved requests for its own signers, and trusts these certificates.
 		if c := r.CustomSigner; c != nil && kubernetesSigner.MatchString(c.SignerName) {
 			errs = append(errs, field.Forbidden(at.Child("customSigner", "signerName"),
 				"must not be one of Kubernetes: use type KubeClient for the API of the hub"))

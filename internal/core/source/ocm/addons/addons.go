@@ -104,13 +104,13 @@ func Templated(addon *addonv1beta1.ClusterManagementAddOn) bool {
 	})
 }
 
-// Managed reports whether the hub decides about an add-on. Another add-on decides about itself.
+// Managed reports whether the hub installs and configures an add-on. Other add-ons have a manager that does it.
 func Managed(addon *addonv1beta1.ClusterManagementAddOn) bool {
 	const byHub = "addon-manager"
 	return cmp.Or(addon.Annotations[addonv1alpha1.LifecycleAnnotation], byHub) == byHub
 }
 
-// place is a Placement of an add-on, or the clusters of none.
+// place has the clusters of a Placement of an add-on. One without a Placement has the clusters that none chooses.
 type place struct {
 	addonv1alpha1.PlacementRef
 	configs  []addonv1alpha1.AddOnConfig
@@ -142,10 +142,10 @@ func Decide(in Input) Decision {
 	if !Managed(in.Addon) {
 		return d
 	}
-	places, rest, whole := []*place{}, &place{configs: defaults(in.Addon)}, true
+	places, rest, undecided := []*place{}, &place{configs: defaults(in.Addon)}, ""
 	if placed {
-		places, whole = in.places()
-		in.install(&d, places, whole)
+		places, undecided = in.places()
+		in.install(&d, places, undecided == "")
 	}
 	in.assign(append(places, rest))
 	d.Status.InstallProgressions = nil
@@ -153,8 +153,8 @@ func Decide(in Input) Decision {
 		if err := p.roll(in.Now); err != nil {
 			p.Decision = rollout.Decision{Held: err.Error()}
 		}
-		if !whole { // a cluster may belong to another Placement
-			p.Next, p.Held = nil, "a Placement of the add-on does not exist, or has not decided"
+		if undecided != "" { // a cluster may belong to another Placement
+			p.Next, p.Held = nil, undecided
 		}
 		if p.After > 0 && (d.After == 0 || p.After < d.After) {
 			d.After = p.After
@@ -169,22 +169,23 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// places returns the Placements of the add-on that exist. whole is false if one of them is missing or has not decided.
-func (in Input) places() (places []*place, whole bool) {
-	whole = true
+// places returns the Placements of the add-on. undecided says which of them is missing or has not decided; empty for
+// none.
+func (in Input) places() (places []*place, undecided string) {
 	for _, strategy := range in.Addon.Spec.InstallStrategy.Placements {
 		p := in.Placements[strategy.PlacementRef]
 		pl := &place{PlacementRef: strategy.PlacementRef, strategy: *strategy.RolloutStrategy.DeepCopy(),
 			configs: override(defaults(in.Addon), strategy.Configs)}
 		places = append(places, pl)
 		if !p.Exists() {
-			whole = false
+			undecided = fmt.Sprintf("Placement %s/%s does not exist", pl.Namespace, pl.Name)
 			continue
 		}
-		var decided bool
+		var whole bool
 		pl.groups = p.Groups(nil)
-		pl.all, decided = p.Clusters()
-		whole = whole && decided
+		if pl.all, whole = p.Clusters(); !whole && undecided == "" {
+			undecided = fmt.Sprintf("Placement %s/%s has not decided yet", pl.Namespace, pl.Name)
+		}
 		if of := pl.strategy.Progressive; pl.strategy.Type == scorev1alpha1.RolloutProgressive && (of == nil ||
 			of.MaxConcurrency.IntVal == 0 && of.MaxConcurrency.StrVal == "") {
 			if of == nil {
@@ -194,10 +195,7 @@ func (in Input) places() (places []*place, whole bool) {
 			of.MaxConcurrency = p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup
 		}
 	}
-	taken, has := map[string]bool{}, map[string]bool{}
-	for i := range in.Installed {
-		has[in.Installed[i].Namespace] = true
-	}
+	taken, has := map[string]bool{}, in.locations()
 	for _, pl := range slices.Backward(places) {
 		for _, cluster := range pl.all {
 			if !taken[cluster] && (has[cluster] || eligible(in.Clusters[cluster])) {
@@ -206,16 +204,22 @@ func (in Input) places() (places []*place, whole bool) {
 			taken[cluster] = true
 		}
 	}
-	return places, whole
+	return places, undecided
+}
+
+// locations returns the clusters that have the add-on.
+func (in Input) locations() map[string]bool {
+	has := map[string]bool{}
+	for i := range in.Installed {
+		has[in.Installed[i].Namespace] = true
+	}
+	return has
 }
 
 // install creates the add-on in the clusters that Placements choose, and deletes it where the hub created it and none
 // does. whole is false while a cluster may be chosen of which nothing is known.
 func (in Input) install(d *Decision, places []*place, whole bool) {
-	has, chosen := map[string]bool{}, map[string]bool{}
-	for i := range in.Installed {
-		has[in.Installed[i].Namespace] = true
-	}
+	has, chosen := in.locations(), map[string]bool{}
 	for _, p := range places {
 		for _, cluster := range p.all {
 			mc := in.Clusters[cluster]

@@ -305,9 +305,9 @@ func TestConfigurationsRollOut(t *testing.T) {
 			delete(f.Placements, addonv1alpha1.PlacementRef{Namespace: "ns", Name: "q"})
 		}, want: "a v1 no Completed, b v1 no Completed",
 			progress: "p Progressing selected clusters 1. configured addons 0/1 progressing..., 0 failed 0 timeout. " +
-				"a Placement of the add-on does not exist, or has not decided; " +
+				"Placement ns/q does not exist; " +
 				"q Progressing selected clusters 0. configured addons 0/0 progressing..., 0 failed 0 timeout. " +
-				"a Placement of the add-on does not exist, or has not decided"},
+				"Placement ns/q does not exist"},
 		"a cluster that cannot get it does not hold the rest": {placements: []string{"p: a b"}, change: func(f *fleet) {
 			f.Clusters["b"].Spec.HubAcceptsClient = false
 		}, want: "a v1 yes Completed, b v1 yes Completed",

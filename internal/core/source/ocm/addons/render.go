@@ -137,8 +137,8 @@ func (r *renderer) object(obj *unstructured.Unstructured, spec *ocmv1.ManifestWo
 	obj.Object = r.fill(obj.Object).(map[string]any)
 	_, label := obj.GetLabels()[addonv1alpha1.PreDeleteLabel]
 	if _, annotation := obj.GetAnnotations()[addonv1alpha1.PreDeleteAnnotation]; label || annotation {
-		return errors.New("jobs and pods that run before an add-on is deleted are not supported: remove the object from the " +
-			"AddOnTemplate, or its mark")
+		return errors.New("jobs and pods that run before an add-on is deleted are not supported: remove the object " +
+			"from the AddOnTemplate")
 	}
 	if r.settings.AgentInstallNamespace != "" {
 		r.move(obj)
@@ -312,4 +312,10 @@ func dropDescriptions(v any) {
 	}
 }
 
-func lower(s string) string { return strings.ToLower(s) }
+// podEnv returns environment variables. pairs are names and values in turn.
+func podEnv(pairs ...string) (env []corev1.EnvVar) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		env = append(env, corev1.EnvVar{Name: pairs[i], Value: pairs[i+1]})
+	}
+	return env
+}

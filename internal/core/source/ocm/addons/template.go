@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,17 +57,17 @@ func Authority(of *addonv1alpha1.CustomSignerRegistration) types.NamespacedName 
 	return types.NamespacedName{Namespace: cmp.Or(of.SigningCA.Namespace, hubNamespace), Name: of.SigningCA.Name}
 }
 
-// hubNamespace is where managers of add-ons have their Secrets.
+// hubNamespace is the default namespace of the Secrets of signers, as in Open Cluster Management.
 const hubNamespace = "open-cluster-management-hub"
 
 // TemplateOf returns the name of the AddOnTemplate that an add-on has in its cluster; empty for none.
-func TemplateOf(addon *addonv1beta1.ManagedClusterAddOn) string {
+func TemplateOf(addon *addonv1beta1.ManagedClusterAddOn) (name string) {
 	for _, of := range addon.Status.ConfigReferences {
 		if of.ConfigGroupResource == templates && of.DesiredConfig != nil {
-			return of.DesiredConfig.Name
+			name = of.DesiredConfig.Name // the last one counts, as in configured
 		}
 	}
-	return ""
+	return name
 }
 
 // userOf returns the user on the hub of the agent of an add-on in a cluster, and its groups.
@@ -105,8 +105,7 @@ func (in Input) template(d *Decision, p *place, m *member, want *addonv1beta1.Ma
 			addonv1alpha1.HostingClusterAnnotation)
 	}
 	if err == nil && len(t.Spec.Registration) > 0 && klusterlet.Derived(mc) {
-		err = fmt.Errorf("AddOnTemplate %s has registrations, which only klusterlets can request, and cluster %q has none",
-			t.Name, mc.Name)
+		err = fmt.Errorf("AddOnTemplate %s has a registration, for which cluster %q needs a klusterlet", t.Name, mc.Name)
 	}
 	var spec ocmv1.ManifestWorkSpec
 	if err == nil {
@@ -129,7 +128,8 @@ func (in Input) template(d *Decision, p *place, m *member, want *addonv1beta1.Ma
 		return r.KubeClient != nil && r.KubeClient.Driver == driverToken
 	}) {
 		set(addonv1alpha1.RegistrationApplied, metav1.ConditionFalse, addonv1alpha1.ReasonSetPermissionFailed,
-			"the klusterlet requests tokens for add-ons, which AddOnTemplates do not support here: let it request certificates")
+			"the klusterlet requests tokens for add-ons, which the hub does not support for AddOnTemplates: configure it to "+
+				"request certificates")
 	}
 	mw := in.work(was, m, spec)
 	if was == nil || !sameSpec(was.Spec, mw.Spec) || !maps.Equal(was.Labels, mw.Labels) ||
@@ -293,8 +293,8 @@ func bindings(addon, cluster string, of []addonv1alpha1.RegistrationSpec) (all [
 				continue
 			}
 			b.RoleRef.APIGroup = rbacv1.GroupName // the default of the server
-			b.Name = fmt.Sprintf("open-cluster-management:%s:%s:agent:%s:%s", addon, lower(b.RoleRef.Kind), b.RoleRef.Name,
-				cluster)
+			b.Name = fmt.Sprintf("open-cluster-management:%s:%s:agent:%s:%s", addon, strings.ToLower(b.RoleRef.Kind),
+				b.RoleRef.Name, cluster)
 			all = append(all, b)
 		}
 	}
@@ -407,12 +407,4 @@ func FeatureLabels(installed []addonv1beta1.ManagedClusterAddOn) map[string]stri
 		}
 	}
 	return labels
-}
-
-// podEnv returns environment variables.
-func podEnv(pairs ...string) (env []corev1.EnvVar) {
-	for i := 0; i+1 < len(pairs); i += 2 {
-		env = append(env, corev1.EnvVar{Name: pairs[i], Value: pairs[i+1]})
-	}
-	return env
 }

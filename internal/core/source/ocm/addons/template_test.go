@@ -335,7 +335,7 @@ func TestAgentsGetTheRightsOfTheirTemplate(t *testing.T) {
 	f.run(t)
 	c := f.Installed[0].Status.Conditions
 	if i := slices.IndexFunc(c, func(c metav1.Condition) bool { return c.Type == addonv1alpha1.ManifestApplied }); i < 0 ||
-		!strings.Contains(c[i].Message, "which only klusterlets can request") {
+		!strings.Contains(c[i].Message, "needs a klusterlet") {
 		t.Errorf("conditions are %+v", c)
 	}
 }
@@ -413,7 +413,8 @@ func TestClustersHaveLabelsOfTheirAddons(t *testing.T) {
 	all = append(all, addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "going",
 		DeletionTimestamp: &metav1.Time{}}})
 	const want = "map[feature.open-cluster-management.io/addon-x:unreachable " +
-		"feature.open-cluster-management.io/addon-xfalse:unhealthy feature.open-cluster-management.io/addon-xtrue:available " +
+		"feature.open-cluster-management.io/addon-xfalse:unhealthy " +
+		"feature.open-cluster-management.io/addon-xtrue:available " +
 		"feature.open-cluster-management.io/addon-xunknown:unreachable]"
 	if got := fmt.Sprint(FeatureLabels(all)); got != want {
 		t.Errorf("got %s", got)
