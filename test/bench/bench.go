@@ -69,6 +69,8 @@ type Options struct {
 	Agents int
 	// PullOnly measures Pull mode and nothing else.
 	PullOnly bool
+	// Klusterlets is the number of simulated klusterlets; with more than 0, nothing else is measured.
+	Klusterlets int
 	// Searched is the number of objects to search; 0 leaves the figures out.
 	Searched int
 	// SearchOnly measures searches and nothing else.
@@ -97,6 +99,9 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	}
 	if o.PullOnly {
 		return pullMode(ctx, o)
+	}
+	if o.Klusterlets > 0 {
+		return klusterlets(ctx, o)
 	}
 	if o.SearchOnly {
 		return searching(ctx, o)

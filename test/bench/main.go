@@ -89,6 +89,8 @@ floor measured in the same run: a plain client that writes the same objects stra
 	cmd.Flags().IntVar(&o.Agents, "agents", 1000,
 		"number of simulated agents of clusters in Pull mode, with --full or --pull-only; 0 skips the measurement")
 	cmd.Flags().BoolVar(&o.PullOnly, "pull-only", false, "measure only clusters in Pull mode")
+	cmd.Flags().IntVar(&o.Klusterlets, "klusterlets", 0,
+		"measure only a hub with this number of simulated klusterlets, such as 1000")
 	cmd.Flags().IntVar(&o.Searched, "searched", 100_000,
 		"number of objects to search, with --full or --search-only; 0 skips the measurement")
 	cmd.Flags().BoolVar(&o.SearchOnly, "search-only", false, "measure only searches over the objects of members")

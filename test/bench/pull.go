@@ -34,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmclusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/agent"
@@ -161,7 +162,7 @@ func pullClient(h *lab.Hub) (*rest.Config, client.Client, error) {
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme,
-		policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+		policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme, ocmclusterv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, nil, err
 		}
@@ -312,7 +313,7 @@ func isPropagationWrite(line string) bool {
 		return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(line, label+`="`+v) })
 	}
 	return has("verb", "POST", "PUT", "PATCH", "APPLY", "DELETE") && has("code", "2") &&
-		has("resource", "configmaps", "resourcebindings", "works", "events")
+		has("resource", "configmaps", "resourcebindings", "works", "manifestworks", "events")
 }
 
 // startAgents registers the clusters and starts their agents one after the other. stop ends those that run, also after
@@ -340,7 +341,7 @@ func startAgents(ctx context.Context, o Options, h *lab.Hub,
 		return nil, stop, fmt.Errorf("create clusters: %w", err)
 	}
 	for i := range o.Agents {
-		kubeconfig, err := signer.kubeconfig(clusterName(i))
+		kubeconfig, err := signer.kubeconfig(pull.User(clusterName(i)), pull.Group)
 		if err != nil {
 			return nil, stop, err
 		}
@@ -421,19 +422,19 @@ func newAgentSigner(h *lab.Hub) (*agentSigner, error) {
 	return s, err
 }
 
-// kubeconfig returns the credentials of the agent of a cluster.
-func (s *agentSigner) kubeconfig(cluster string) ([]byte, error) {
+// kubeconfig returns the credentials of an agent.
+func (s *agentSigner) kubeconfig(user string, groups ...string) ([]byte, error) {
 	if s.authority.Leaf == nil {
 		return nil, errors.New("the authority of the hub has no certificate")
 	}
 	now := time.Now()
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()),
-		Subject:   pkix.Name{CommonName: pull.User(cluster), Organization: []string{pull.Group}},
+		Subject:   pkix.Name{CommonName: user, Organization: groups},
 		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(24 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, s.authority.Leaf, s.key.Public(),
 		s.authority.PrivateKey)
 	if err != nil {
-		return nil, fmt.Errorf("sign the certificate of the agent of %s: %w", cluster, err)
+		return nil, fmt.Errorf("sign the certificate of %s: %w", user, err)
 	}
 	const name = "hub"
 	return clientcmd.Write(clientcmdapi.Config{

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/sim"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -50,8 +51,13 @@ type klusterlet struct {
 
 func newKlusterlet(t *testing.T, name string) *klusterlet {
 	t.Helper()
+	return newKlusterletIn(t, sim.Member{Name: name, Nodes: 2, Bare: true})
+}
+
+func newKlusterletIn(t *testing.T, with sim.Member) *klusterlet {
+	t.Helper()
 	programs := kit.Peers(t, "klusterlet-registration", "klusterlet-work")
-	m, c := bareMember(t, name)
+	m, c := fleet.StartMemberWith(t, with)
 	c.Apply(t, ocmDefinitions)
 	k := &klusterlet{Member: m, Cluster: c, registration: programs[0], work: programs[1],
 		bootstrap: filepath.Join(t.TempDir(), "bootstrap"), dir: filepath.Join(t.TempDir(), "hub")}

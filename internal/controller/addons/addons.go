@@ -105,7 +105,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("clustermanagementaddon").
-		For(&addonv1beta1.ClusterManagementAddOn{}). // managers of add-ons write hashes into its status
+		Watches(&addonv1beta1.ClusterManagementAddOn{}, // managers of add-ons write hashes into its status
+			filter.Delayed(o.Gather, named(client.Object.GetName))).
 		Watches(&addonv1beta1.ManagedClusterAddOn{}, filter.Delayed(o.Gather, named(client.Object.GetName))).
 		Watches(&ocmv1.ManifestWork{}, filter.Delayed(o.Gather, named(addonOf)),
 			builder.WithPredicates(filter.AfterStart, reported)).

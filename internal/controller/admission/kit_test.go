@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -310,6 +311,15 @@ func (h *hub) refuses(username string, obj, old *unstructured.Unstructured, word
 		if !strings.Contains(err.Error(), w) {
 			h.t.Errorf("refusal %q does not say %q", err, w)
 		}
+	}
+}
+
+// refusesAsWebhook is refuses with the code of the webhooks of Open Cluster Management.
+func (h *hub) refusesAsWebhook(username string, obj *unstructured.Unstructured, words ...string) {
+	h.t.Helper()
+	h.refuses(username, obj, nil, words...)
+	if _, _, err := h.write(username, obj, nil); !apierrors.IsBadRequest(err) {
+		h.t.Errorf("the refusal %v is no bad request", err)
 	}
 }
 

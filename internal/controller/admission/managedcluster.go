@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -71,7 +72,13 @@ func (o *objects) validateManagedCluster(ctx context.Context, r request, mc, was
 	if r.fromHub() {
 		return nil
 	}
-	if err := r.refuse(validate.ManagedCluster(mc)); err != nil {
+	for _, c := range mc.Spec.ManagedClusterClientConfigs {
+		if u, err := url.Parse(c.URL); err != nil || u.Scheme != "https" || u.Host == "" { // clients know the text
+			return apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q denied the request: url %q is invalid in client "+
+				"configs", "managedclustervalidators.admission.cluster.open-cluster-management.io", c.URL))
+		}
+	}
+	if err := refuseAsWebhook(validate.ManagedCluster(mc)); err != nil {
 		return err
 	}
 	if mc.Spec.HubAcceptsClient && (was == nil || !was.Spec.HubAcceptsClient) {

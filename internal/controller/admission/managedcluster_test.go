@@ -268,11 +268,14 @@ func TestManagedClustersWithMistakesAreRefused(t *testing.T) {
 	url := func(url string) string {
 		return `managedClusterClientConfigs: [{url: "https://a.example.com"}, {url: "` + url + `"}], hubAcceptsClient: false`
 	}
-	const at = "spec.managedClusterClientConfigs[1].url: Invalid value"
+	refused := func(url string) string {
+		return `admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: ` +
+			`url "` + url + `" is invalid in client configs`
+	}
 	for _, tc := range []struct{ name, spec, want string }{
-		{"eu", url("http://eu.example.com:6443"), at},
-		{"eu", url("eu.example.com:6443"), at},
-		{"eu", url("https://"), at},
+		{"eu", url("http://eu.example.com:6443"), refused("http://eu.example.com:6443")},
+		{"eu", url("eu.example.com:6443"), refused("eu.example.com:6443")},
+		{"eu", url("https://"), refused("https://")},
 		{"eu", "hubAcceptsClient: false, leaseDurationSeconds: -1", "spec.leaseDurationSeconds: Invalid value: -1"},
 		{strings.Repeat("a", 49), denied, "metadata.name: Forbidden"},
 		{strings.Repeat("a", 49), denied, "must be a DNS label of at most 48 characters"},
@@ -285,7 +288,7 @@ func TestManagedClustersWithMistakesAreRefused(t *testing.T) {
 		{"open-cluster-management-hub", denied, "choose another name"},
 		{"managed-clusters", denied, "choose another name"},
 	} {
-		h.refuses("admin", managedCluster(t, tc.name, "", tc.spec), nil, tc.want)
+		h.refusesAsWebhook("admin", managedCluster(t, tc.name, "", tc.spec), tc.want)
 	}
 	none := managedCluster(t, "eu", "", "")
 	unstructured.RemoveNestedField(none.Object, "spec")

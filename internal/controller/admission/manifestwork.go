@@ -66,7 +66,7 @@ func (o *objects) validateManifestWork(ctx context.Context, r request, mw, was *
 	if err := o.authorizeWorks(ctx, r, "create"); err != nil {
 		return err
 	}
-	if err := r.refuse(validate.ManifestWork(mw)); err != nil {
+	if err := refuseAsWebhook(validate.ManifestWork(mw)); err != nil {
 		return err
 	}
 	cluster, byKlusterlet, err := o.workCluster(ctx, r.GetNamespace())
@@ -127,7 +127,7 @@ func (o *objects) validateReplicaSet(ctx context.Context, r request,
 			return err
 		}
 	}
-	if err := r.refuse(validate.ManifestWorkReplicaSet(set)); err != nil {
+	if err := refuseAsWebhook(validate.ManifestWorkReplicaSet(set)); err != nil {
 		return err
 	}
 	if _, err := replicaset.OwnerLabel(set); err != nil {

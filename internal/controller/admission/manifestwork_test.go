@@ -127,7 +127,7 @@ func TestReplicaSetsAreValidated(t *testing.T) {
 				`progressive.minSuccessTime: "soon" is not a duration`},
 			{"{name: p, rolloutStrategy: {type: Progressive, progressive: {maxConcurrency: 200%}}}", manifests,
 				"progressive.maxConcurrency"},
-			{"{name: p}", "", "spec.manifestWorkTemplate.workload.manifests: Required value"},
+			{"{name: p}", "", "spec.manifestWorkTemplate.workload.manifests: Required value: Workload manifests should not be empty"},
 			{"{name: p}", "workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {}}]}",
 				"spec.manifestWorkTemplate.workload.manifests[0].metadata.name: Required value"},
 			{"{name: p}", manifests + ", executor: {subject: {type: ServiceAccount}}",
@@ -161,18 +161,19 @@ func TestManifestWorkGetsFinalizerAndIsValidated(t *testing.T) {
 		}
 
 		for spec, words := range map[string][]string{
-			`{}`: {"spec.workload.manifests: Required value"},
+			`{}`: {"spec.workload.manifests: Required value: manifests should not be empty"},
 			`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap}]}}`: {"spec.workload.manifests[0].metadata.name: " +
-				"Required value"},
+				"Required value: name must be set in manifest"},
 			`{workload: {manifests: [` + configMap + `, ` + configMap +
-				`]}}`: {"spec.workload.manifests[1]: Duplicate value"},
-			`{workload: {manifests: [{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}]}}`: {"generateName: Forbidden"},
+				`]}}`: {"spec.workload.manifests[1]: Forbidden: duplicate manifest for " +
+				"resource shop/a with resource type v1.ConfigMap"},
+			`{workload: {manifests: [{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}]}}`: {"generateName: " +
+				"Forbidden: generateName must not be set in manifest"},
 			`{workload: {manifests: [` + configMap +
 				`]}, executor: {subject: {type: ServiceAccount}}}`: {"spec.executor: Forbidden: executors are not supported"},
-			`{workload: {manifests: [` + configMap +
-				`]}, deleteOption: {propagationPolicy: Never}}`: {"spec.deleteOption.propagationPolicy"},
 			`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` +
-				strings.Repeat("a", 513<<10) + `"}}]}}`: {"spec.workload.manifests: Too long"},
+				strings.Repeat("a", 513<<10) + `"}}]}}`: {"spec.workload.manifests: Too long: the size of manifests is 525",
+				"bytes which exceeds the 512000 limit"},
 			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop},
 			updateStrategy: {type: ServerSideApply, serverSideApply: {ignoreFields: [{jqPathExpressions: [".data | keys"]}]}}}]}`: {"ignoreFields[0]", "each must refer to one field"},
 			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
@@ -185,8 +186,11 @@ func TestManifestWorkGetsFinalizerAndIsValidated(t *testing.T) {
 				strings.Repeat(`{resourceIdentifier: {resource: configmaps, name: "*"}}, `, 1001) +
 				`]}`: {"spec.manifestConfigs: Too many: 1001: must have at most 1000 items"},
 		} {
-			h.refuses("admin", object(t, work("m1", spec)), nil, words...)
+			h.refusesAsWebhook("admin", object(t, work("m1", spec)), words...)
 		}
+
+		h.refuses("admin", object(t, work("m1", `{workload: {manifests: [`+configMap+
+			`]}, deleteOption: {propagationPolicy: Never}}`)), nil, "spec.deleteOption.propagationPolicy")
 
 		warns := func(text string, words ...string) {
 			t.Helper()

@@ -364,6 +364,14 @@ func (r request) refuse(errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), errs)
 }
 
+// refuseAsWebhook is refuse with the code of the webhooks of Open Cluster Management, which its clients expect.
+func refuseAsWebhook(errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewBadRequest(errs.ToAggregate().Error())
+}
+
 // invalid returns the refusal for an error that is no field error. Clients print the causes, not the message.
 func (r request) invalid(err error) error {
 	status := apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), nil)

@@ -84,8 +84,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	if itself, err := r.hasKlusterlet(ctx, key.Namespace); err != nil || itself {
+	if itself, err := r.hasKlusterlet(ctx, key.Namespace); err != nil {
 		return 0, err
+	} else if itself {
+		mw := &ocmv1.ManifestWork{}
+		if err := r.client.Get(ctx, key, mw); err != nil {
+			return 0, client.IgnoreNotFound(err)
+		}
+		return r.expire(ctx, mw, 0)
 	}
 	existing, err := r.worksOf(ctx, key)
 	if err != nil {
@@ -150,15 +156,19 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	if err != nil || failed != nil {
 		return 0, errors.Join(client.IgnoreNotFound(err), failed)
 	}
-	after = commit.ShorterDelay(after, look)
 
 	// 3. Delete the ManifestWork after its TTL.
-	remaining, ends := ocm.Remaining(want, r.Clock.Now())
+	return r.expire(ctx, want, commit.ShorterDelay(after, look))
+}
+
+// expire deletes a ManifestWork after its TTL. It returns when to look again: after a delay or the rest of the TTL.
+func (r *reconciler) expire(ctx context.Context, mw *ocmv1.ManifestWork, after time.Duration) (time.Duration, error) {
+	remaining, ends := ocm.Remaining(mw, r.Clock.Now())
 	if !ends {
 		return after, nil
 	}
 	if remaining <= 0 {
-		return 0, commit.Delete(ctx, r.client, want)
+		return 0, commit.Delete(ctx, r.client, mw)
 	}
 	return commit.ShorterDelay(after, remaining), nil
 }

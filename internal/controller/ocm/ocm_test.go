@@ -25,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -714,6 +715,40 @@ manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace
 			configMap("a", "done"))
 		w.gone(mw)
 		w.expectContent("a", "")
+	})
+}
+
+func TestCompleteManifestWorkOfAKlusterletIsDeletedAfterTTL(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "k1"}})
+		w.Make(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "k1"}})
+		mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "k1", Name: "job",
+			Finalizers: []string{ocmv1.ManifestWorkFinalizer}}}
+		mw.Spec.DeleteOption = &ocmv1.DeleteOption{TTLSecondsAfterFinished: new(int64(60))}
+		w.Make(mw)
+		reports := func(status metav1.ConditionStatus) {
+			t.Helper()
+			if !w.HasObject(mw) {
+				t.Fatal("there is no ManifestWork")
+			}
+			meta.SetStatusCondition(&mw.Status.Conditions, metav1.Condition{Type: ocmv1.Complete, Status: status,
+				Reason: "ConditionRulesAggregated", ObservedGeneration: mw.Generation})
+			if err := w.Status().Update(t.Context(), mw); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reports(metav1.ConditionFalse)
+		time.Sleep(2 * time.Minute)
+		reports(metav1.ConditionTrue)
+		time.Sleep(55 * time.Second)
+		if !w.HasObject(mw) || mw.DeletionTimestamp != nil {
+			t.Error("it is deleted before its TTL")
+		}
+		time.Sleep(10 * time.Second)
+		if !w.HasObject(mw) || mw.DeletionTimestamp == nil {
+			t.Error("it is not deleted after its TTL")
+		}
 	})
 }
 

@@ -114,9 +114,9 @@ var reported = filter.Changes(func(was, is *ocmv1.ManifestWork) bool {
 		!equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
 })
 
-// accepted passes clusters that are new or gone, or accepted or denied.
+// accepted passes clusters that are new or gone, accepted or denied, or come into a set or leave it.
 var accepted = filter.Changes(func(was, is *clusterv1.ManagedCluster) bool {
-	return was.UID != is.UID || was.Spec.HubAcceptsClient != is.Spec.HubAcceptsClient
+	return was.UID != is.UID || core.Receives(was) != core.Receives(is)
 })
 
 // Reconcile writes the ManifestWorks of a ManifestWorkReplicaSet.
@@ -161,7 +161,7 @@ func (r *reconciler) read(ctx context.Context, set *workv1alpha1.ManifestWorkRep
 	in := core.Input{Set: set, Placements: map[string]rollout.Placement{}, Accepted: func(cluster string) bool {
 		mc := &clusterv1.ManagedCluster{}
 		err := r.client.Get(ctx, types.NamespacedName{Name: cluster}, mc, client.UnsafeDisableDeepCopy)
-		return err == nil && mc.Spec.HubAcceptsClient // the cache returns no other error than that there is none
+		return err == nil && core.Receives(mc) // the cache returns no other error than that there is none
 	}, Now: r.Clock.Now()}
 	owner, err := core.OwnerLabel(set)
 	if err != nil {

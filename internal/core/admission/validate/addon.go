@@ -37,7 +37,8 @@ func ClusterManagementAddOn(addon *addonv1beta1.ClusterManagementAddOn) (errs fi
 // are rendered.
 func AddOnTemplate(t *addonv1alpha1.AddOnTemplate) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := slices.DeleteFunc(manifestWork(&ocmv1.ManifestWork{Spec: t.Spec.AgentSpec}, spec.Child("agentSpec")),
+	errs := slices.DeleteFunc(manifestWork(&ocmv1.ManifestWork{Spec: t.Spec.AgentSpec}, spec.Child("agentSpec"),
+		"manifests should not be empty"),
 		func(err *field.Error) bool { return err.Type == field.ErrorTypeTooLong })
 	one := func(at *field.Path, of any, choices map[string]bool) {
 		for choice, set := range choices {

@@ -1,8 +1,6 @@
 package validate
 
 import (
-	"net/url"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
@@ -16,12 +14,6 @@ func ManagedCluster(mc *clusterv1.ManagedCluster) field.ErrorList {
 	spec := field.NewPath("spec")
 	if why := klusterlet.CheckName(mc.Name); why != "" {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), why))
-	}
-	for i, c := range mc.Spec.ManagedClusterClientConfigs {
-		if u, err := url.Parse(c.URL); err != nil || u.Scheme != "https" || u.Host == "" {
-			errs = append(errs, field.Invalid(spec.Child("managedClusterClientConfigs").Index(i).Child("url"), c.URL,
-				"must be a URL that begins with https://, such as https://eu.example.com:6443"))
-		}
 	}
 	if d := mc.Spec.LeaseDurationSeconds; d < 0 {
 		errs = append(errs, field.Invalid(spec.Child("leaseDurationSeconds"), d, "must not be negative"))

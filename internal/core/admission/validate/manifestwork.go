@@ -13,7 +13,6 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/match"
-	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
 	"github.com/argosy-io/argosy/internal/core/source/ocm/rollout"
 )
@@ -28,15 +27,16 @@ const (
 )
 
 // ManifestWork validates a ManifestWork. It rejects options that the hub cannot follow if the hub would do more than
-// they allow.
+// they allow. Clients of Open Cluster Management know the texts about manifests.
 func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
-	return manifestWork(mw, field.NewPath("spec"))
+	return manifestWork(mw, field.NewPath("spec"), "manifests should not be empty")
 }
 
 // ManifestWorkReplicaSet validates a ManifestWorkReplicaSet, and its template as ManifestWork does.
 func ManifestWorkReplicaSet(set *workv1alpha1.ManifestWorkReplicaSet) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := manifestWork(&ocmv1.ManifestWork{Spec: set.Spec.ManifestWorkTemplate}, spec.Child("manifestWorkTemplate"))
+	errs := manifestWork(&ocmv1.ManifestWork{Spec: set.Spec.ManifestWorkTemplate}, spec.Child("manifestWorkTemplate"),
+		"Workload manifests should not be empty")
 	seen := map[string]bool{}
 	for i, ref := range set.Spec.PlacementRefs {
 		at := spec.Child("placementRefs").Index(i)
@@ -51,11 +51,11 @@ func ManifestWorkReplicaSet(set *workv1alpha1.ManifestWorkReplicaSet) field.Erro
 	return errs
 }
 
-func manifestWork(mw *ocmv1.ManifestWork, spec *field.Path) field.ErrorList {
+func manifestWork(mw *ocmv1.ManifestWork, spec *field.Path, none string) field.ErrorList {
 	var errs field.ErrorList
 	path := spec.Child("workload", "manifests")
 	if len(mw.Spec.Workload.Manifests) == 0 {
-		errs = append(errs, field.Required(path, "must contain at least one object"))
+		errs = append(errs, field.Required(path, none))
 	}
 	size := 0
 	type object struct{ group, kind, namespace, name string }
@@ -73,23 +73,23 @@ func manifestWork(mw *ocmv1.ManifestWork, spec *field.Path) field.ErrorList {
 		}
 		errs = append(errs, required(at.Child("apiVersion"), is.APIVersion, "must not be empty")...)
 		errs = append(errs, required(at.Child("kind"), is.Kind, "must not be empty")...)
-		errs = append(errs, required(at.Child("metadata", "name"), is.Metadata.Name, "must not be empty")...)
+		errs = append(errs, required(at.Child("metadata", "name"), is.Metadata.Name, "name must be set in manifest")...)
 		if is.Metadata.GenerateName != "" {
 			errs = append(errs, field.Forbidden(at.Child("metadata", "generateName"),
-				"set metadata.name instead: the hub keeps the object under a fixed name"))
+				"generateName must not be set in manifest: set metadata.name instead"))
 		}
 		errs = append(errs, apiVersion(at.Child("apiVersion"), is.APIVersion)...)
 		id := object{match.GroupKind(is.APIVersion, is.Kind).Group, is.Kind, is.Metadata.Namespace, is.Metadata.Name}
 		if before, twice := first[id]; twice {
-			errs = append(errs, field.Duplicate(at,
-				fmt.Sprintf("%s is also at %s", text.Object(is.Kind, is.Metadata.Namespace, is.Metadata.Name),
-					path.Index(before))))
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("duplicate manifest for resource %s/%s with resource type "+
+				"%s.%s: it is also at %s", is.Metadata.Namespace, is.Metadata.Name, is.APIVersion, is.Kind, path.Index(before))))
 		} else {
 			first[id] = i
 		}
 	}
 	if size > manifestLimit {
-		errs = append(errs, field.TooLong(path, "", manifestLimit))
+		errs = append(errs, &field.Error{Type: field.ErrorTypeTooLong, Field: path.String(),
+			Detail: fmt.Sprintf("the size of manifests is %d bytes which exceeds the %d limit", size, manifestLimit)})
 	}
 	if mw.Spec.Executor != nil {
 		errs = append(errs, field.Forbidden(spec.Child("executor"),

@@ -297,7 +297,7 @@ func Leaves(mw *ocmv1.ManifestWork, why string, now time.Time) ocmv1.ManifestWor
 func Remaining(mw *ocmv1.ManifestWork, now time.Time) (time.Duration, bool) {
 	option := mw.Spec.DeleteOption
 	complete := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Complete)
-	if _, owned := mw.Labels[ocmworkv1alpha1.ReplicaSetLabel]; owned {
+	if _, owned := mw.Labels[ocmworkv1alpha1.ReplicaSetLabel]; owned || mw.DeletionTimestamp != nil {
 		return 0, false
 	}
 	if option == nil || option.TTLSecondsAfterFinished == nil || complete == nil ||

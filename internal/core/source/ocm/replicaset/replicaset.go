@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/ocm/work/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -27,7 +28,7 @@ type Input struct {
 	Set *workv1alpha1.ManifestWorkReplicaSet
 	// Placements are the existing ones of those to which the set refers, by name.
 	Placements map[string]rollout.Placement
-	// Accepted reports whether a cluster is accepted. A cluster that is not accepted gets no ManifestWork.
+	// Accepted reports whether a cluster is accepted, see Receives. A cluster that is not gets no ManifestWork.
 	Accepted func(cluster string) bool
 	// Works are the ManifestWorks of the set.
 	Works []ocmv1.ManifestWork
@@ -135,6 +136,15 @@ func (d *Decision) remove(mw *ocmv1.ManifestWork) {
 	if mw.DeletionTimestamp == nil {
 		d.Deletions = append(d.Deletions, mw)
 	}
+}
+
+// Receives reports whether a cluster gets ManifestWorks: it is accepted, or waits for that with the label of a set,
+// which needs a right. Any holder of a bootstrap token can register a cluster with the name of a namespace that others
+// read.
+func Receives(mc *clusterv1.ManagedCluster) bool {
+	return mc.Spec.HubAcceptsClient || mc.Labels[clusterv1.ClusterSetLabel] != "" &&
+		mc.Labels[clusterv1.ClusterSetLabel] != clusterv1.DefaultSet &&
+		meta.FindStatusCondition(mc.Status.Conditions, clusterv1.HubAccepted) == nil
 }
 
 // Rendered reports whether the hub writes a ManifestWork from a Work, whatever its labels are.

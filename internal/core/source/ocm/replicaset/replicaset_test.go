@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	scorev1alpha1 "github.com/argosy-io/argosy/api/ocm/cluster/v1alpha1"
 	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
@@ -338,5 +339,32 @@ func TestNamesOfReplicaSetsAreLabels(t *testing.T) {
 		workv1alpha1.ReplicaSetLabel: value}}})
 	if namespace != "shop" || name != "a.b" || !owned {
 		t.Errorf("the owner of %s is %s/%s", value, namespace, name)
+	}
+}
+
+// Without acceptance, the right to put a cluster into a set is needed for its ManifestWorks.
+func TestReceives(t *testing.T) {
+	for name, tc := range map[string]struct {
+		accepted bool
+		set      string
+		was      metav1.ConditionStatus
+		want     bool
+	}{
+		"accepted":                            {accepted: true, set: clusterv1.DefaultSet, want: true},
+		"accepted again, not yet seen":        {accepted: true, set: "eu", was: metav1.ConditionFalse, want: true},
+		"registered with a token":             {set: clusterv1.DefaultSet},
+		"registered, without a label":         {},
+		"put into a set":                      {set: "eu", want: true},
+		"put into a set, then denied":         {set: "eu", was: metav1.ConditionFalse},
+		"put into a set, its denial not seen": {set: "eu", was: metav1.ConditionTrue},
+	} {
+		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+			clusterv1.ClusterSetLabel: tc.set}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: tc.accepted}}
+		if tc.was != "" {
+			mc.Status.Conditions = []metav1.Condition{{Type: clusterv1.HubAccepted, Status: tc.was}}
+		}
+		if got := Receives(mc); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
