@@ -246,10 +246,10 @@ func TestHubWorksWithFewRightsInAMember(t *testing.T) {
 		}
 		return ""
 	})
-	// With the role minimal, the hub could not delete it.
+	// With the role minimal, the hub could not delete it, or see that it is gone.
 	fleet.Hub.Remove(t, "v1", "LimitRange", ns, "limits")
-	kit.Eventually(t, "it is deleted", func() string {
-		if member.Find(t, "v1", "LimitRange", ns, "limits") != nil {
+	kit.Eventually(t, "it is deleted, and the hub has seen that", func() string {
+		if member.Find(t, "v1", "LimitRange", ns, "limits") != nil || binding(t, ns, "limits-limitrange") != nil {
 			return "not yet"
 		}
 		return ""
