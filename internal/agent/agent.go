@@ -38,6 +38,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/cluster"
 	"github.com/argosy-io/argosy/internal/controller/execute"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -110,7 +111,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	self, err := waitForHub(ctx, hub, o)
+	self, beside, err := waitForHub(ctx, hub, o)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -129,10 +130,13 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := setup(ctx, mgr, self, o, creds); err != nil {
+	if err := setup(ctx, mgr, self, o, creds, beside); err != nil {
 		return err
 	}
 	log.Info("the agent is connected to the hub", "cluster", o.Cluster, "hub", creds.server)
+	if beside {
+		log.Info("a klusterlet acts in this cluster: the agent only connects it for requests of the hub, such as logs")
+	}
 	if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -186,16 +190,16 @@ func newHubReader(hub *rest.Config) (client.Reader, error) {
 }
 
 // waitForHub waits until the hub responds, and returns an error if the hub does not have this cluster. An agent never
-// creates its Cluster.
-func waitForHub(ctx context.Context, hub client.Reader, o Options) (tenure.Self, error) {
-	self, last := tenure.Self{}, ""
+// creates its Cluster. beside is true if a klusterlet acts in the cluster.
+func waitForHub(ctx context.Context, hub client.Reader, o Options) (self tenure.Self, beside bool, err error) {
+	last := ""
 	inside, err := typed(o.Member)
 	if err != nil {
-		return self, err
+		return self, false, err
 	}
 	id, err := member.ClusterID(ctx, inside)
 	if err != nil {
-		return self, fmt.Errorf("read the ID of the cluster: %w", err)
+		return self, false, fmt.Errorf("read the ID of the cluster: %w", err)
 	}
 	err = wait.PollUntilContextCancel(ctx, hubRetry, true, func(ctx context.Context) (bool, error) {
 		registered := &clusterv1alpha1.Cluster{}
@@ -214,6 +218,7 @@ func waitForHub(ctx context.Context, hub client.Reader, o Options) (tenure.Self,
 			return false, fmt.Errorf("cluster %q on the hub is another cluster (id %s; this one has id %s): register this one "+
 				"under another name", o.Cluster, registered.Spec.ID, id)
 		case err == nil:
+			beside = klusterlet.Manages(registered)
 			if self.Hub, err = member.Identity(ctx, hub); err == nil {
 				return true, nil
 			}
@@ -224,11 +229,12 @@ func waitForHub(ctx context.Context, hub client.Reader, o Options) (tenure.Self,
 		}
 		return false, nil
 	})
-	return self, err
+	return self, beside, err
 }
 
-// setup registers the controllers, the Lease on the hub, the renewal of the certificate, and the tunnel.
-func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, creds *credentials) error {
+// setup registers the controllers, the Lease on the hub, the renewal of the certificate, and the tunnel. The agent
+// beside a klusterlet has only the last two.
+func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, creds *credentials, beside bool) error {
 	hub, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("create a client of the hub: %w", err)
@@ -241,13 +247,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, c
 	if err != nil {
 		return fmt.Errorf("read the name of the host: %w", err)
 	}
-	heartbeat := lease.NewController(clock.RealClock{}, hub, host, int32(membership.AgentLeaseDuration/time.Second), nil,
-		membership.AgentRenewPeriod, o.Cluster, names.Clusters, nil)
 	if err := mgr.Add(&rotation{cluster: o.Cluster, credentials: creds, hub: hub}); err != nil {
-		return err
-	}
-	renew := func(ctx context.Context) error { heartbeat.Run(ctx); return nil }
-	if err := mgr.Add(manager.RunnableFunc(renew)); err != nil {
 		return err
 	}
 	if o.Tunnel && argosy {
@@ -257,6 +257,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, c
 			Log: log}); err != nil {
 			return err
 		}
+	}
+	if beside {
+		return nil
+	}
+	heartbeat := lease.NewController(clock.RealClock{}, hub, host, int32(membership.AgentLeaseDuration/time.Second), nil,
+		membership.AgentRenewPeriod, o.Cluster, names.Clusters, nil)
+	renew := func(ctx context.Context) error { heartbeat.Run(ctx); return nil }
+	if err := mgr.Add(manager.RunnableFunc(renew)); err != nil {
+		return err
 	}
 	return compose(ctx, mgr, self, o, argosy)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/test/kit/membertest"
 )
@@ -69,12 +70,15 @@ func TestAgentEndsIfItsClusterIsNotOnTheHub(t *testing.T) {
 	id := string(member.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}).GetUID())
 	forbidden := apierrors.NewForbidden(clusterv1alpha1.Resource("clusters"), "eu", errors.New("no"))
+	managed := registeredAs("", clusterv1alpha1.Pull)
+	managed.Annotations = map[string]string{wellknown.DerivedFromAnnotation: "ManagedCluster"}
 	for story, tc := range map[string]struct {
 		cluster *clusterv1alpha1.Cluster // on the hub
 		refusal error                    // of the hub
 		want    string                   // in the error; empty for none
 	}{
 		"its cluster":                   {registeredAs(id, clusterv1alpha1.Pull), nil, ""},
+		"a klusterlet acts in it":       {managed, nil, ""},
 		"no cluster":                    {nil, nil, "register it with `argosy register`"},
 		"no permission":                 {nil, forbidden, "register it with `argosy register`"},
 		"a certificate of another hub":  {nil, apierrors.NewUnauthorized("who"), "rejects the certificate of the agent"},
@@ -93,10 +97,10 @@ func TestAgentEndsIfItsClusterIsNotOnTheHub(t *testing.T) {
 			}
 			return c.Get(ctx, key, obj, o...)
 		}}).Build()
-		self, err := waitForHub(t.Context(), hub, Options{Cluster: "eu", Member: configOf(member)})
+		self, beside, err := waitForHub(t.Context(), hub, Options{Cluster: "eu", Member: configOf(member)})
 		switch {
-		case tc.want == "" && (err != nil || self.Hub != "hub"):
-			t.Errorf("%s: the hub is %q (%v)", story, self.Hub, err)
+		case tc.want == "" && (err != nil || self.Hub != "hub" || beside != (story == "a klusterlet acts in it")):
+			t.Errorf("%s: the hub is %q, a klusterlet acts: %t (%v)", story, self.Hub, beside, err)
 		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s: error %v, want %q", story, err, tc.want)
 		}

@@ -290,7 +290,7 @@ func (m *Members) refreshTunnel(cluster *clusterv1alpha1.Cluster) (*Member, erro
 			"%s: %w", name, cluster.Spec.SyncMode, clusterv1alpha1.Pull, ErrElsewhere)
 	case !m.o.Tunnels.Connected(name, cluster.UID):
 		m.o.Tunnels.EndFormer(cluster)
-		return nil, tunnel.NotConnected(name)
+		return nil, tunnel.NotConnected(cluster)
 	case known != nil:
 		return known, nil
 	case m.ctx.Err() != nil:

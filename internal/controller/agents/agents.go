@@ -42,8 +42,8 @@ func Setup(mgr ctrl.Manager) error {
 	return nil
 }
 
-// granter keeps the permissions of the agent of each cluster in Pull mode, and removes those in the name of a cluster
-// in Push mode. The Cluster owns them, so that they end with it. Until then, the agent needs them to delete what it
+// granter keeps the permissions of the agent of each cluster in Pull mode, also of one beside a klusterlet, and removes
+// those in the name of a cluster in Push mode. The Cluster owns them, so that they end with it. Until then, the agent needs them to delete what it
 // created.
 type granter struct {
 	client client.Client
@@ -59,21 +59,37 @@ func (g *granter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	switch {
 	case cluster.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil
-	case !membership.Pulls(cluster), klusterlet.Manages(cluster):
+	case !membership.Pulls(cluster):
 		grants := pull.GrantsOf(cluster.Name)
 		return reconcile.Result{}, commit.DeleteAll(ctx, g.client, grants.Objects())
+	}
+	if klusterlet.Manages(cluster) { // another registration of this name may have granted more
+		all := pull.GrantsOf(cluster.Name)
+		if err := commit.DeleteAll(ctx, g.client, all.InNamespaces()); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	return reconcile.Result{}, g.grant(ctx, cluster)
 }
 
+// grantsFor returns the permissions of the agent of a cluster; nil is one that is being registered.
+func grantsFor(name string, cluster *clusterv1alpha1.Cluster) pull.Grants {
+	if cluster != nil && klusterlet.Manages(cluster) {
+		return pull.TunnelGrantsOf(name)
+	}
+	return pull.GrantsOf(name)
+}
+
 func (g *granter) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
-	want := pull.GrantsOf(cluster.Name)
+	want := grantsFor(cluster.Name, cluster)
 	role := &rbacv1.ClusterRole{ObjectMeta: want.ClusterRole.ObjectMeta}
 	err := g.keep(ctx, cluster, role, func() {
 		role.Rules, role.AggregationRule = want.ClusterRole.Rules, nil
 		known := slices.ContainsFunc(role.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
-		if !known && !pull.Pending(role) {
-			pull.RecordKeys(role, nil) // no token registered this Cluster: earlier certificates in its name are not valid
+		// No token registered this Cluster: earlier certificates in its name are not valid. That of a klusterlet exists
+		// before its agent is registered.
+		if !known && (klusterlet.Manages(cluster) || !pull.Pending(role)) {
+			pull.RecordKeys(role, nil)
 		}
 	})
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: want.ClusterRoleBinding.ObjectMeta}

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -256,5 +257,67 @@ func TestAgentsOfEarlierVersionsKeepTheirRights(t *testing.T) {
 		if why := pull.CheckCertificate("eu", roleIn(t, c), k); (why == "") != want {
 			t.Errorf("a certificate after a replacement: %q", why)
 		}
+	}
+}
+
+// The agent beside a klusterlet connects its cluster, and has no other right. Only a token of an administrator for this
+// cluster registers one.
+func TestAgentsBesideAKlusterletOnlyConnectTheirCluster(t *testing.T) {
+	managed := cluster(clusterv1alpha1.Pull, "1")
+	managed.Annotations = map[string]string{wellknown.DerivedFromAnnotation: "ManagedCluster"}
+	renews := token("bbbbbb")
+	renews.Annotations = map[string]string{wellknown.TokenClusterAnnotation: "eu", wellknown.TokenRenewsAnnotation: "true"}
+	c := newClient(t, token("aaaaaa"), renews)
+	a, g := &approver{client: c, live: c}, &granter{client: c, live: c}
+	judge := func(user string, want pull.Verdict) string {
+		t.Helper()
+		csr, key := request(t, user, pull.TokenGroup)
+		if decision, err := a.judge(t.Context(), csr); err != nil || decision.Verdict != want {
+			t.Fatalf("the request of %s: %+v, %v, want %s", user, decision, err, want)
+		}
+		return key
+	}
+
+	// A token registers the name before the ManagedCluster is accepted, with all that its agent needs.
+	squatter := judge("system:bootstrap:aaaaaa", pull.Approve)
+	former := pull.GrantsOf("eu")
+	for _, obj := range former.InNamespaces() {
+		if err := c.Create(t.Context(), obj.(client.Object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Create(t.Context(), managed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Reconcile(t.Context(), eu); err != nil {
+		t.Fatal(err)
+	}
+	judge("system:bootstrap:aaaaaa", pull.Deny)
+	key := judge("system:bootstrap:bbbbbb", pull.Approve)
+	for k, want := range map[string]bool{squatter: false, key: true} {
+		if why := pull.CheckCertificate("eu", roleIn(t, c), k); (why == "") != want {
+			t.Errorf("a certificate: %q, valid: %t", why, want)
+		}
+	}
+	for _, obj := range former.InNamespaces() {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj.(client.Object)); !apierrors.IsNotFound(err) {
+			t.Errorf("%T %s is there: %v", obj, obj.GetName(), err)
+		}
+	}
+	role, binding := roleIn(t, c), pull.TunnelGrantsOf("eu").ClusterRoleBinding
+	if !slices.ContainsFunc(role.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == "1" }) {
+		t.Errorf("the owners of the ClusterRole are %v", role.OwnerReferences)
+	}
+	var may []string
+	for _, r := range role.Rules {
+		may = append(may, fmt.Sprintf("%v%v%v", r.Verbs, r.Resources, r.ResourceNames))
+	}
+	want := []string{"[get][clusters][eu]", "[create][clusters/tunnel][eu]",
+		"[create get][certificatesigningrequests][]", "[get][namespaces][kube-system]"}
+	if !slices.Equal(may, want) {
+		t.Errorf("the agent may %q, want %q", may, want)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(&binding), &binding); err != nil {
+		t.Error(err)
 	}
 }

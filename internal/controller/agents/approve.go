@@ -119,7 +119,7 @@ func (a *approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 // former Cluster, with which it would be deleted. Others need the ClusterRole with the known keys: another registration
 // may be under way.
 func (a *approver) record(ctx context.Context, cluster string, known pull.Known, keys []string) error {
-	want := pull.GrantsOf(cluster).ClusterRole
+	want := grantsFor(cluster, known.Cluster).ClusterRole
 	role := want.DeepCopy()
 	err := a.live.Get(ctx, types.NamespacedName{Name: role.Name}, role)
 	if client.IgnoreNotFound(err) != nil {

@@ -513,7 +513,7 @@ func (p *Proxy) tunnel(cluster *clusterv1alpha1.Cluster) (*way, error) {
 	name := cluster.Name
 	if !p.Tunnels.Connected(name, cluster.UID) {
 		p.Tunnels.EndFormer(cluster)
-		return nil, silent("%v; `argosy why cluster %s` shows when it last responded", tunnel.NotConnected(name), name)
+		return nil, silent("%v; `argosy why cluster %s` shows when it last responded", tunnel.NotConnected(cluster), name)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

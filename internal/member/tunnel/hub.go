@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 )
@@ -62,9 +63,13 @@ func Path(cluster string) string {
 var ErrNotConnected = errors.New("its agent is not connected to this hub for requests")
 
 // NotConnected returns ErrNotConnected for a cluster, with what to do.
-func NotConnected(cluster string) error {
+func NotConnected(cluster *clusterv1alpha1.Cluster) error {
+	if klusterlet.Manages(cluster) {
+		return fmt.Errorf("a klusterlet acts in cluster %q, and %w: register one beside the klusterlet with `argosy token "+
+			"create --cluster-name %[1]s --print-register-command`, or see its log", cluster.Name, ErrNotConnected)
+	}
 	return fmt.Errorf("cluster %q is in Pull mode, and %w: check that the agent runs in the cluster with --tunnel, and "+
-		"see its log", cluster, ErrNotConnected)
+		"see its log", cluster.Name, ErrNotConnected)
 }
 
 // Tunnels are the tunnels of agents to one replica of a hub. A nil *Tunnels has none.

@@ -39,13 +39,6 @@ const (
 // limit the names of new objects; see Check.
 func GrantsOf(cluster string) Grants {
 	space := names.ExecutionSpace(cluster)
-	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
-	}
-	named := func(r rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
-		r.ResourceNames = names
-		return r
-	}
 	g := Grants{
 		ClusterRole: rbacv1.ClusterRole{ObjectMeta: grantMeta("", RoleOf(cluster)), Rules: []rbacv1.PolicyRule{
 			named(rule("cluster.karmada.io", "clusters", "get", "list", "watch", "update"), cluster),
@@ -87,6 +80,29 @@ func GrantsOf(cluster string) Grants {
 	return g
 }
 
+// TunnelGrantsOf returns the permissions of the agent of a cluster in which a klusterlet acts: the agent only connects
+// the cluster for requests of the hub.
+func TunnelGrantsOf(cluster string) Grants {
+	g := GrantsOf(cluster)
+	g.ClusterRole.Rules = []rbacv1.PolicyRule{
+		named(rule("cluster.karmada.io", "clusters", "get"), cluster),
+		named(rule("cluster.karmada.io", "clusters/"+TunnelSubresource, "create"), cluster),
+		rule("certificates.k8s.io", "certificatesigningrequests", "create", "get"),
+		named(rule("", "namespaces", "get"), metav1.NamespaceSystem),
+	}
+	g.Roles, g.RoleBindings = nil, nil
+	return g
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+func named(r rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
+	r.ResourceNames = names
+	return r
+}
+
 // Object is a role or a binding.
 type Object interface {
 	metav1.Object
@@ -95,7 +111,11 @@ type Object interface {
 
 // Objects returns all roles and bindings.
 func (g *Grants) Objects() []Object {
-	objects := []Object{&g.ClusterRole, &g.ClusterRoleBinding}
+	return append([]Object{&g.ClusterRole, &g.ClusterRoleBinding}, g.InNamespaces()...)
+}
+
+// InNamespaces returns the roles and bindings in namespaces.
+func (g *Grants) InNamespaces() (objects []Object) {
 	for i := range g.Roles {
 		objects = append(objects, &g.Roles[i], &g.RoleBindings[i])
 	}
@@ -139,9 +159,6 @@ type Static struct {
 // StaticGrants returns the permissions of bootstrap tokens, of the registrar and of all agents. restoreMark is the
 // ConfigMap that exists after a restore from a backup until a user accepts it.
 func StaticGrants(restoreMark string) Static {
-	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
-	}
 	const bootstrap, registration = "argosy:agent-bootstrap", "argosy:agent-registration"
 	const info, agents = "argosy:cluster-info", "argosy:agents"
 	meta := func(namespace, name string) metav1.ObjectMeta {
@@ -158,9 +175,7 @@ func StaticGrants(restoreMark string) Static {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}
 	}
 	readOne := func(configMap string) []rbacv1.PolicyRule {
-		r := rule("", "configmaps", "get")
-		r.ResourceNames = []string{configMap}
-		return []rbacv1.PolicyRule{r}
+		return []rbacv1.PolicyRule{named(rule("", "configmaps", "get"), configMap)}
 	}
 	return Static{
 		ClusterRoles: []rbacv1.ClusterRole{
