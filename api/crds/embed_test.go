@@ -99,6 +99,8 @@ var served = map[string]struct {
 		"Age"},
 	"serviceimports.multicluster.x-k8s.io": {"ServiceImport", "Namespaced", "svcim", "", []string{"v1alpha1"}, true,
 		"Type IP Age"},
+	"clusterprofiles.multicluster.x-k8s.io": {"ClusterProfile", "Namespaced", "", "", []string{"v1alpha1"}, true,
+		"Manager Healthy Version Age"},
 	"multiclusterservices.networking.karmada.io": {"MultiClusterService", "Namespaced", "mcs", "karmada-io",
 		[]string{"v1alpha1"}, true, ""},
 	"remedies.remedy.karmada.io": {"Remedy", "Cluster", "", "karmada-io", []string{"v1alpha1"}, false, ""},

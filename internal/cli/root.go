@@ -74,6 +74,7 @@ func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 		membercli.NewTop(hub, membercli.StdStreams),
 		membercli.NewSearch(hub, membercli.StdStreams),
 		membercli.NewAttach(hub, membercli.StdStreams),
+		membercli.NewCredential(hub),
 		explaincli.NewWhy(hub),
 		explaincli.NewSimulate(hub),
 		operatecli.NewSecrets(hub),

@@ -64,6 +64,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/controller/failover"
 	historyrecorder "github.com/argosy-io/argosy/internal/controller/history"
+	"github.com/argosy-io/argosy/internal/controller/inventory"
 	"github.com/argosy-io/argosy/internal/controller/klusterlet"
 	"github.com/argosy-io/argosy/internal/controller/namespace"
 	"github.com/argosy-io/argosy/internal/controller/ocm"
@@ -142,6 +143,8 @@ type Options struct {
 	ForbidOverwrite bool
 	// Turn identifies this run of the controllers to members.
 	Turn Turn
+	// Inventory configures the ClusterProfiles.
+	Inventory inventory.Options
 	// Successes selects the successes that events report.
 	Successes commit.SuccessEvents
 	// History is the database that records releases; nil if the hub keeps no history.
@@ -387,6 +390,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		}},
 		{"agents", func() error { return agents.Setup(mgr) }},
 		{"klusterlet", func() error { return klusterlet.Setup(mgr, klusterlet.Options{Definitions: definitions}) }},
+		{"inventory", func() error { return inventory.Setup(mgr, o.Inventory) }},
 		{"placement", func() error { return placement.Setup(mgr, placement.Options{Gather: statusWindow}) }},
 		{"manifestworkreplicaset", func() error {
 			return replicaset.Setup(ctx, mgr, replicaset.Options{Definitions: definitions, Gather: statusWindow})

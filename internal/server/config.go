@@ -86,6 +86,8 @@ type Config struct {
 	History HistoryConfig `json:"history"`
 	// ReleaseChecks is what ReleaseChecks may call.
 	ReleaseChecks ReleaseChecksConfig `json:"releaseChecks"`
+	// Inventory is where the hub publishes its clusters for other programs.
+	Inventory InventoryConfig `json:"inventory"`
 	// Log is about the hub's log.
 	Log LogConfig `json:"log"`
 }
@@ -312,6 +314,7 @@ func DefaultConfig() Config {
 		Encryption:    EncryptionConfig{Enabled: true},
 		Components:    []string{"*"},
 		WorkloadKinds: []string{"*"},
+		Inventory:     InventoryConfig{Namespace: "argosy-inventory"},
 		Members: MembersConfig{
 			StatusUpdateFrequency: metav1.Duration{Duration: 10 * time.Second},
 			FailureThreshold:      metav1.Duration{Duration: 30 * time.Second},
@@ -478,6 +481,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"do not let users take over objects in members that the hub does not manage: only ClusterPropagationPolicies may set Overwrite; in templates and PropagationPolicies it is treated as Abort")
 	c.History.bindFlags(fs)
 	c.ReleaseChecks.bindFlags(fs)
+	c.Inventory.bindFlags(fs)
 	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut,
 		"an additional file to merge the admin kubeconfig into")
 	fs.StringVar(&c.Log.File, "log-file", c.Log.File,
@@ -595,6 +599,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	if err := c.Failover.validate(); err != nil {
+		return err
+	}
+	if err := c.Inventory.validate(); err != nil {
 		return err
 	}
 	if _, err := commit.ParseSuccessEvents(c.SuccessEvents); err != nil {

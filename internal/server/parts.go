@@ -179,6 +179,7 @@ func AllParts() Parts {
 				Grants:          of(d),
 				ForbidOverwrite: d.Settings.ForbidOverwrite,
 				Turn:            d.Turn,
+				Inventory:       d.Inventory,
 				History:         d.History,
 			}
 			if e := engine.Load(); e != nil {

@@ -38,6 +38,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/controller"
+	"github.com/argosy-io/argosy/internal/controller/inventory"
 	"github.com/argosy-io/argosy/internal/core/admission/convert"
 	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -86,6 +87,8 @@ type Deps struct {
 	Scheduler schedule.Settings
 	// Turn is this run of the loops, for the controllers.
 	Turn controller.Turn
+	// Inventory is what ClusterProfiles say of the hub, for the controllers.
+	Inventory inventory.Options
 	// History records releases; nil if the hub keeps no history.
 	History *history.Source
 	// Console is the part of the console in front of the API server; nil if that component is off.
@@ -424,9 +427,14 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
+	profiles, err := h.inventory()
+	if err != nil {
+		return nil, err
+	}
 	loopback := apiserver.NewLoopback(commit.StatusContextKey)
 	done := make(chan struct{})
 	h.deps = Deps{Config: loopback.Config(), Done: done, Replicated: h.elects(), Settings: &h.config,
+		Inventory: profiles,
 		Scheduler: scheduler, History: h.history, Join: h.parts.Join, Simulate: h.parts.Simulate, URL: h.url,
 		Findings: func() []upkeep.Finding { return h.health().Problems() }}
 	var reviewer atomic.Pointer[authorizer.Authorizer]

@@ -98,6 +98,10 @@ var doorTests = map[string][]string{
 		"TestOnlyTheHubWritesTheOriginOfAnObject",
 		"TestNoClusterIsCreatedBesideAManagedCluster",
 	},
+	"ClusterProfile": {
+		"TestProgramsReachTheClustersOfTheInventory",
+		"TestCredentialIsOnlyForTheProxiesOfTheHub",
+	},
 	"Placement, PlacementDecision, AddOnPlacementScore; `argosy.io/placement-decision` on a policy": {
 		"TestPlacementChoosesClusters",
 		"TestPlacementThatIsNotValidKeepsItsClusters",

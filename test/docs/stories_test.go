@@ -260,6 +260,10 @@ var stories = []story{
 	}, after: "argosy join eu --cluster-kubeconfig eu.kubeconfig --role full"},
 	{page: "docs/autoscaling.md"},
 	{page: "docs/fleet-metrics.md"},
+	{page: "docs/inventory.md", steps: []step{
+		{command: "kubectl get clusterprofiles -n argosy-inventory", want: "argosy    True",
+			before: "kubectl wait --for=condition=ControlPlaneHealthy clusterprofile/eu -n argosy-inventory --timeout=60s"},
+	}},
 	{page: "docs/usage.md", steps: []step{
 		{command: "argosy usage -A --by label=team -o csv", want: "team,resource,requested,limits,used,quota,change,cost30d"},
 	}},

@@ -598,6 +598,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"networking.karmada.io/v1alpha1 multiclusteringresses": "MultiClusterIngress true [mci] [karmada-io]",
 		"multicluster.x-k8s.io/v1alpha1 serviceexports":        "ServiceExport true [svcex] []",
 		"multicluster.x-k8s.io/v1alpha1 serviceimports":        "ServiceImport true [svcim] []",
+		"multicluster.x-k8s.io/v1alpha1 clusterprofiles":       "ClusterProfile true [] []",
 		"release.argosy.io/v1alpha1 enclosedmanifests":         "EnclosedManifest false [] []",
 		"release.argosy.io/v1alpha1 releases":                  "Release true [rel] []",
 		"release.argosy.io/v1alpha1 releasestrategies":         "ReleaseStrategy true [rst] []",

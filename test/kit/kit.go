@@ -30,6 +30,7 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -194,7 +195,7 @@ func Scheme() *k8sruntime.Scheme {
 	for _, add := range []func(*k8sruntime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme,
 		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme,
 		configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
-		releasev1alpha1.AddToScheme} {
+		releasev1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}

@@ -45,7 +45,8 @@ func TestAgentBesideAKlusterlet(t *testing.T) {
 		})
 	}
 	all := []string{"get", "pods", "-n", ns, "-C", "both"}
-	says("without an agent the reason is named", "argosy token create --cluster-name both --print-register-command", all...)
+	says("without an agent the reason is named", "argosy token create --cluster-name both --print-register-command",
+		all...)
 
 	// 1. A token for this cluster, and no other, registers an agent.
 	register := func(flags ...string) (string, error) {

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the wire types of multicluster.x-k8s.io/v1alpha1, the multi-cluster services API of
-// Kubernetes' SIG Multicluster as Karmada serves it. It contains types and schemas only.
+// Package v1alpha1 holds the wire types of multicluster.x-k8s.io/v1alpha1, the APIs of Kubernetes' SIG Multicluster:
+// multi-cluster services as Karmada serves them, and the cluster inventory. It contains types and schemas only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=multicluster.x-k8s.io
@@ -21,7 +21,8 @@ var (
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &ServiceExport{}, &ServiceExportList{}, &ServiceImport{}, &ServiceImportList{})
+	s.AddKnownTypes(GroupVersion, &ServiceExport{}, &ServiceExportList{}, &ServiceImport{}, &ServiceImportList{},
+		&ClusterProfile{}, &ClusterProfileList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

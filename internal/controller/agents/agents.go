@@ -43,8 +43,8 @@ func Setup(mgr ctrl.Manager) error {
 }
 
 // granter keeps the permissions of the agent of each cluster in Pull mode, also of one beside a klusterlet, and removes
-// those in the name of a cluster in Push mode. The Cluster owns them, so that they end with it. Until then, the agent needs them to delete what it
-// created.
+// those in the name of a cluster in Push mode. The Cluster owns them, so that they end with it. Until then, the agent
+// needs them to delete what it created.
 type granter struct {
 	client client.Client
 	// live reads past the cache: roles are read seldom.

@@ -93,6 +93,7 @@ const (
 		"user to read them"
 	whyBound = "it lets Placements of its namespace select the clusters of a set. Admission also requires the right to bind " +
 		"that set"
+	whyProfiles = "only the hub writes it: programs send their credentials to the address in it"
 	whyAddons   = "its namespace is that of a cluster, so only operators may write it"
 	whyInstalls = "it decides what is installed in members, so write access would make a user an administrator there"
 	whyCopies   = "it contains the data of the Secret that it copies to namespaces"
@@ -156,6 +157,7 @@ var Decisions = []Decision{
 	// The fleet, and what kinds mean in it.
 	{Group: "cluster.karmada.io", Resource: "clusters", Status: true,
 		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: tends}, Why: whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
+	{Group: "multicluster.x-k8s.io", Resource: "clusterprofiles", Status: true, levels: readers, Why: whyProfiles},
 	{Group: "cluster.open-cluster-management.io", Resource: "managedclusters", Status: true,
 		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: tends},
 		Why:    whyFleet + ". The rights to register clusters, to accept them and to move them between sets are granted separately"},
