@@ -38,18 +38,19 @@ func (h *Hub) startAgents(ctx context.Context) (func(), error) {
 
 // grantAgents creates the roles and bindings of bootstrap tokens and agents.
 func grantAgents(client kubernetes.Interface) error {
-	if err := keepGrants(client, pull.StaticGrants(execute.RestoreMark)); err != nil {
+	if err := keepGrants(client, pull.StaticGrants(execute.RestoreMark), false); err != nil {
 		return fmt.Errorf("write the roles of agents: %w", err)
 	}
 	return nil
 }
 
-// keepGrants creates roles and bindings, and adds missing rules and subjects.
-func keepGrants(client kubernetes.Interface, grants pull.Static) error {
+// keepGrants creates roles and bindings, and adds missing rules and subjects. exact also removes other rules of roles.
+func keepGrants(client kubernetes.Interface, grants pull.Static, exact bool) error {
 	rbac, namespaces := client.RbacV1(), client.CoreV1().Namespaces()
 	var failed []error
 	add := func(role reconciliation.RuleOwner, c reconciliation.RuleOwnerModifier) {
-		_, err := (&reconciliation.ReconcileRoleOptions{Confirm: true, Role: role, Client: c}).Run()
+		_, err := (&reconciliation.ReconcileRoleOptions{Confirm: true, RemoveExtraPermissions: exact, Role: role,
+			Client: c}).Run()
 		failed = append(failed, err)
 	}
 	bind := func(b reconciliation.RoleBinding, c reconciliation.RoleBindingModifier) {

@@ -33,7 +33,8 @@ func (h *Hub) startKlusterlets(ctx context.Context) (func(), error) {
 	return nil, nil
 }
 
-// grantKlusterlets creates what klusterlets need before their clusters are accepted.
+// grantKlusterlets creates what klusterlets need before their clusters are accepted. Other programs, such as
+// `clusteradm init`, write more rules into the role of bootstrap credentials: they go.
 func grantKlusterlets(ctx context.Context, client kubernetes.Interface) error {
 	static := klusterlet.StaticGrants()
 	var failed []error
@@ -42,7 +43,7 @@ func grantKlusterlets(ctx context.Context, client kubernetes.Interface) error {
 	}
 	failed = append(failed, keepAccount(ctx, client, &static.ServiceAccount),
 		keepGrants(client, pull.Static{ClusterRoles: []rbacv1.ClusterRole{static.ClusterRole},
-			ClusterRoleBindings: static.ClusterRoleBindings}))
+			ClusterRoleBindings: static.ClusterRoleBindings}, true))
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("write the roles of klusterlets: %w", err)
 	}

@@ -23,6 +23,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -829,5 +831,29 @@ func deleteCluster(t *testing.T, s *spoke) {
 		},
 	} {
 		ends(t, what, request)
+	}
+}
+
+// `clusteradm init` writes the role of bootstrap credentials with more rules. The next start of the hub removes them.
+func TestBootstrapRoleHasOnlyTheRulesOfTheHub(t *testing.T) {
+	h := useSharedHub(t)
+	client := kubernetes.NewForConfigOrDie(h.Config())
+	name := klusterlet.StaticGrants().ClusterRole.Name
+	before, err := client.RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := before.DeepCopy()
+	wide.Rules = append(wide.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
+		Verbs: []string{"get"}})
+	if _, err := client.RbacV1().ClusterRoles().Update(t.Context(), wide, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := grantKlusterlets(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	after, err := client.RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil || !equality.Semantic.DeepEqual(before.Rules, after.Rules) {
+		t.Errorf("the rules are %v, %v, want %v", after.Rules, err, before.Rules)
 	}
 }

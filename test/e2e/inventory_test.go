@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,6 +94,9 @@ func TestProgramsReachTheClustersOfTheInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := profileOf(t, "m1")
+	if space := fleet.Members["m1"].Find(t, "v1", "Namespace", "", "argosy-inventory"); space != nil {
+		t.Errorf("the member has the namespace of the inventory: %v", space)
+	}
 	list := func(config *rest.Config) error {
 		c, err := kubernetes.NewForConfig(config)
 		if err != nil {
@@ -124,10 +130,20 @@ func TestProgramsReachTheClustersOfTheInventory(t *testing.T) {
 	forbidden(t, list(pluginConfig(other, own...)), "clusters/proxy")
 
 	// The credential is not printed for other addresses.
-	changed := pluginConfig(p, own...)
-	changed.Host = strings.Replace(changed.Host, "/clusters/m1/", "/clusters/m2/", 1)
-	if err := list(changed); err == nil || !strings.Contains(err.Error(), "exec: executable") {
-		t.Errorf("the proxy of another cluster: %v", err)
+	at := p.Status.AccessProviders[0].Cluster
+	asked, err := json.Marshal(map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+		"spec": map[string]any{"interactive": false, "cluster": map[string]any{"config": at.Extensions[0].Extension,
+			"server":                     strings.Replace(at.Server, "/clusters/m1/", "/clusters/m2/", 1),
+			"certificate-authority-data": at.CertificateAuthorityData}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin := exec.CommandContext(t.Context(), fleet.Lab.Hub.Binary, append([]string{"credential"}, own...)...)
+	plugin.Env = append(os.Environ(), "KUBERNETES_EXEC_INFO="+string(asked))
+	out, err := plugin.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "the credential is not for https://") ||
+		strings.Contains(string(out), token.Status.Token) {
+		t.Errorf("the proxy of another cluster: %v, %s", err, out)
 	}
 
 	// The right ends with the role.

@@ -60,7 +60,10 @@ func TestAgentBesideAKlusterlet(t *testing.T) {
 	if out, err := register("--cluster-name", "both"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	k.Run(t, nil, fleet.Lab.Hub.Binary, "agent", "--cluster-name", "both", "--cluster-kubeconfig", k.Kubeconfig)
+	start := func() *kit.Process {
+		return k.Run(t, nil, fleet.Lab.Hub.Binary, "agent", "--cluster-name", "both", "--cluster-kubeconfig", k.Kubeconfig)
+	}
+	agent := start()
 
 	// 2. Users reach the cluster.
 	says("a user lists the pods", "Running", all...)
@@ -119,4 +122,12 @@ func TestAgentBesideAKlusterlet(t *testing.T) {
 		t.Fatal(err)
 	}
 	says("the hub reaches the cluster no more", "is not connected to this hub for requests", all...)
+
+	// 6. An administrator can register it again.
+	agent.Kill()
+	if out, err := register("--cluster-name", "both"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	start()
+	says("a user lists the pods again", "Running", all...)
 }

@@ -298,4 +298,15 @@ func TestKlusterletOfOpenClusterManagementIsAMember(t *testing.T) {
 		}
 		return ""
 	})
+
+	// `clusteradm unjoin` refuses while the klusterlet has a record of a ManifestWork.
+	records := &unstructured.UnstructuredList{}
+	records.SetAPIVersion("work.open-cluster-management.io/v1")
+	records.SetKind("AppliedManifestWorkList")
+	kit.Eventually(t, "the klusterlet has forgotten all ManifestWorks", func() string {
+		if err := k.List(t.Context(), records); err != nil || len(records.Items) > 0 {
+			return fmt.Sprint(err, records.Items)
+		}
+		return ""
+	})
 }

@@ -23,7 +23,7 @@ type ClusterProfile struct {
 	Status ClusterProfileStatus `json:"status,omitempty"`
 }
 
-// ClusterProfileSpec says which program manages the cluster.
+// ClusterProfileSpec has a name of the cluster for people, and the name of its cluster manager.
 type ClusterProfileSpec struct {
 	// DisplayName is a name for people.
 	DisplayName string `json:"displayName,omitempty"`
@@ -40,8 +40,8 @@ type ClusterManager struct {
 
 // ClusterProfileStatus has the state of the cluster, and the ways to it.
 type ClusterProfileStatus struct {
-	// Conditions are ControlPlaneHealthy, whether the API server of the cluster responds, and Joined, whether the cluster
-	// is a member of the fleet.
+	// Conditions are ControlPlaneHealthy and Joined. ControlPlaneHealthy is True while the API server of the cluster
+	// responds. Joined is True while the cluster is a member of the fleet, and False while it is being removed.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -69,7 +69,7 @@ type ClusterVersion struct {
 
 // Property is a property of a cluster.
 type Property struct {
-	// Name of the property. Those of this hub begin with argosy.io/.
+	// Name of the property, such as id.k8s.io.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -84,7 +84,7 @@ type Property struct {
 type AccessProvider struct {
 	// Name of the way: argosy for the proxy of this hub, with `argosy credential` as the plugin.
 	Name string `json:"name"`
-	// Cluster is where to connect, in the format of a kubeconfig.
+	// Cluster has the URL of the API server and its certificate authorities, as in a kubeconfig.
 	Cluster AccessCluster `json:"cluster,omitempty"`
 }
 
@@ -134,9 +134,10 @@ const (
 	ClusterSetLabel    = "multicluster.x-k8s.io/clusterset"
 	ClusterSetKEPLabel = "clusterset.multicluster.x-k8s.io"
 
-	// ConditionControlPlaneHealthy is whether the API server of the cluster responds.
+	// ConditionControlPlaneHealthy is True while the API server of the cluster responds, False while it does not, and
+	// Unknown while the cluster does not report.
 	ConditionControlPlaneHealthy = "ControlPlaneHealthy"
-	// ConditionJoined is whether the cluster is a member of the fleet.
+	// ConditionJoined is True while the cluster is a member of the fleet, and False while it is being removed.
 	ConditionJoined = "Joined"
 
 	// ExecExtension is the name of the extension that client-go passes to credential plugins.

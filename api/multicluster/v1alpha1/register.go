@@ -15,8 +15,9 @@ var GroupVersion = schema.GroupVersion{Group: "multicluster.x-k8s.io", Version: 
 
 // The kinds of the group.
 var (
-	ServiceExportKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "ServiceExport"}
-	ServiceImportKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "ServiceImport"}
+	ServiceExportKind  = schema.GroupKind{Group: GroupVersion.Group, Kind: "ServiceExport"}
+	ClusterProfileKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "ClusterProfile"}
+	ServiceImportKind  = schema.GroupKind{Group: GroupVersion.Group, Kind: "ServiceImport"}
 )
 
 // AddToScheme registers the kinds of this package.

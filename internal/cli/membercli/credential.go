@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	clientauthv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientauthv1beta1 "k8s.io/client-go/pkg/apis/clientauthentication/v1beta1"
@@ -106,7 +107,7 @@ func (o *credential) answer(ctx context.Context, hub *rest.Config, request any, 
 // and whoever writes a ClusterProfile decides where that is. config is the extension of the ClusterProfile.
 func checkDestination(hub, cluster *rest.Config, config []byte) error {
 	plugin := inventory.Plugin{}
-	if err := json.Unmarshal(config, &plugin); err != nil || plugin.Cluster == "" {
+	if err := json.Unmarshal(config, &plugin); err != nil || len(validation.IsDNS1123Label(plugin.Cluster)) > 0 {
 		return fmt.Errorf("the ClusterProfile for %s is not of a hub of Argosy: its access provider %q names no cluster",
 			cluster.Host, inventory.Manager)
 	}
@@ -120,6 +121,8 @@ func checkDestination(hub, cluster *rest.Config, config []byte) error {
 		return fmt.Errorf("the credential is not for %s: the hub of the kubeconfig serves cluster %q at %s. Use the address "+
 			"of the ClusterProfile in the kubeconfig, or set inventory.server in the hub's configuration", cluster.Host,
 			plugin.Cluster, want)
+	case cluster.ServerName != "" && cluster.ServerName != hub.ServerName:
+		return fmt.Errorf("the credential is not for a server with the name %q in its certificate", cluster.ServerName)
 	case cluster.Insecure:
 		return errors.New("the credential is not for a connection that does not verify the certificate of the hub")
 	case err != nil:

@@ -43,6 +43,8 @@ func TestCredentialIsOnlyForTheProxiesOfTheHub(t *testing.T) {
 	}
 	insecure := to(proxyOfEU, ours)
 	insecure.Insecure = true
+	named := to(proxyOfEU, ours)
+	named.ServerName = "evil"
 	of := func(change func(*rest.Config)) *rest.Config {
 		hub := &rest.Config{Host: "https://hub:7443", BearerToken: "secret",
 			TLSClientConfig: rest.TLSClientConfig{CAData: ours}}
@@ -66,7 +68,9 @@ func TestCredentialIsOnlyForTheProxiesOfTheHub(t *testing.T) {
 		"another path":                {of(same), eu, to("https://hub:7443", ours), "is not for"},
 		"the proxy of another cluster": {of(same), `{"cluster": "us"}`, to(proxyOfEU, ours),
 			`serves cluster "us" at https://hub:7443`},
-		"a name with a path": {of(same), `{"cluster": "../../x"}`, to(proxyOfEU, ours), "is not for"},
+		"a name with a path": {of(same), `{"cluster": "x/../../../../../?"}`,
+			to(strings.Replace(proxyOfEU, "/eu/", "/x/../../../../../?/", 1), ours), "names no cluster"},
+		"another name in the certificate": {of(same), eu, named, "with the name"},
 		"without encryption": {of(same), eu, to(strings.Replace(proxyOfEU, "https", "http", 1), ours),
 			"is not for http://"},
 		"another authority": {of(same), eu, to(proxyOfEU, theirs), "has a certificate authority that the kubeconfig"},

@@ -320,4 +320,32 @@ func TestAgentsBesideAKlusterletOnlyConnectTheirCluster(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(&binding), &binding); err != nil {
 		t.Error(err)
 	}
+
+	// An administrator ends the access of the agent, and registers it again.
+	if err := c.Delete(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	again := judge("system:bootstrap:bbbbbb", pull.Approve)
+	if _, err := g.Reconcile(t.Context(), eu); err != nil {
+		t.Fatal(err)
+	}
+	for k, want := range map[string]bool{key: false, again: true} {
+		if why := pull.CheckCertificate("eu", roleIn(t, c), k); (why == "") != want {
+			t.Errorf("a certificate after the second registration: %q, valid: %t", why, want)
+		}
+	}
+}
+
+// A klusterlet can register the name after the request was judged: the token must not get the rights of an agent then.
+func TestRegistrationsEndWhenTheNameIsTaken(t *testing.T) {
+	managed := cluster(clusterv1alpha1.Pull, "1")
+	managed.Annotations = map[string]string{wellknown.DerivedFromAnnotation: "ManagedCluster"}
+	for story, taken := range map[string]*clusterv1alpha1.Cluster{"a klusterlet": managed,
+		"another agent": cluster(clusterv1alpha1.Pull, "1"), "a join": cluster(clusterv1alpha1.Push, "1")} {
+		c := newClient(t, taken)
+		err := (&approver{client: c, live: c}).record(t.Context(), "eu", pull.Known{}, []string{"k"})
+		if role := roleIn(t, c); err == nil || role != nil {
+			t.Errorf("%s: %v, the role is %v", story, err, role)
+		}
+	}
 }

@@ -17,6 +17,7 @@ import (
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -126,7 +127,15 @@ func (a *approver) record(ctx context.Context, cluster string, known pull.Known,
 		return fmt.Errorf("read ClusterRole %s: %w", role.Name, err)
 	}
 	first := known.Cluster == nil
-	if !first && (err != nil || !slices.Equal(pull.Keys(role), known.Keys)) {
+	if first { // a klusterlet may have registered the name meanwhile
+		key := types.NamespacedName{Name: cluster}
+		switch err := a.live.Get(ctx, key, &clusterv1alpha1.Cluster{}); {
+		case err == nil:
+			return fmt.Errorf("record the keys of the agent of cluster %q: another registration took the name", cluster)
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+	} else if !slices.Equal(pull.Keys(role), known.Keys) {
 		return fmt.Errorf("record the keys of the agent of cluster %q: ClusterRole %s is missing or has changed meanwhile",
 			cluster, role.Name)
 	}
@@ -134,8 +143,10 @@ func (a *approver) record(ctx context.Context, cluster string, known pull.Known,
 	role.Labels, role.Rules, role.AggregationRule = want.Labels, want.Rules, nil
 	if first {
 		role.OwnerReferences = nil
+	} else if err := controllerutil.SetOwnerReference(known.Cluster, role, a.client.Scheme()); err != nil {
+		return fmt.Errorf("set the owner of ClusterRole %s: %w", role.Name, err)
 	}
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) { // an administrator may have deleted it, to end the access of an agent
 		err = a.client.Create(ctx, role)
 	} else {
 		err = a.client.Update(ctx, role)

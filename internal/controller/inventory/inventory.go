@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -71,7 +70,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if req.Namespace != r.Namespace {
-		if was == nil || !core.IsOurs(was) || metav1.GetControllerOf(was) == nil {
+		if was == nil || !core.IsDerived(was) {
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, commit.Delete(ctx, r.client, was)
@@ -101,11 +100,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *reconciler) write(ctx context.Context, was, want *multiclusterv1alpha1.ClusterProfile) error {
 	status := want.Status.DeepCopy()
 	if was == nil {
-		if err := commit.CreateInNamespace(ctx, r.client, want, core.Namespace(r.Namespace)); err != nil {
+		err := commit.Create(ctx, r.client, want)
+		if commit.NamespaceMissing(err) {
+			if err := r.client.Create(ctx, core.Namespace(r.Namespace)); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("create namespace %s: %w", r.Namespace, err)
+			}
+			err = commit.Create(ctx, r.client, want)
+		}
+		if err != nil {
 			if apierrors.IsAlreadyExists(err) {
 				return nil // its creation causes an event
 			}
-			return fmt.Errorf("create ClusterProfile %s/%s: %w", want.Namespace, want.Name, err)
+			return err
 		}
 		was = want.DeepCopy()
 	} else {

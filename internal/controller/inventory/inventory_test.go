@@ -91,6 +91,15 @@ func testInventory(t *testing.T) {
 		p.Spec.ClusterManager.Name = "other"
 		w.Make(p)
 	}
+	// A copy that another controller made.
+	eu := profile("fleet", "eu")
+	if !w.HasObject(eu) {
+		t.Fatal("there is no ClusterProfile")
+	}
+	copied := profile("theirs", "copy")
+	copied.Spec, copied.OwnerReferences = eu.Spec, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap",
+		Name: "copy", UID: "1", Controller: new(true)}}
+	w.Make(copied)
 	w.Make(cluster("us"))
 	w.Eventually("the foreign ClusterProfile is named", func() string {
 		for _, text := range w.Events() {
@@ -117,6 +126,9 @@ func testInventory(t *testing.T) {
 		if !w.HasObject(p) || p.Spec.ClusterManager.Name != "other" {
 			t.Errorf("ClusterProfile %s/%s of another program is %+v", p.Namespace, p.Name, p)
 		}
+	}
+	if !w.HasObject(profile("theirs", "copy")) {
+		t.Error("the copy of another controller is gone")
 	}
 	w.Disconnected(stop)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/crds"
+	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -55,7 +57,7 @@ func (a *asker) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	if mc.DeletionTimestamp != nil || !mc.Spec.HubAcceptsClient {
-		return reconcile.Result{}, a.withdraw(ctx, was)
+		return a.withdraw(ctx, mc, was)
 	}
 	var all metav1.PartialObjectMetadataList
 	all.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
@@ -83,16 +85,25 @@ func (a *asker) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return reconcile.Result{}, nil
 }
 
-// withdraw deletes the ManifestWork that asks for kinds. Nothing was applied by it, so the klusterlet, which may be
-// silent, is not awaited.
-func (a *asker) withdraw(ctx context.Context, mw *ocmv1.ManifestWork) error {
+// withdrawal bounds the time that an available klusterlet may take to clean up after the ManifestWork that asks for
+// kinds. It keeps its own record of the ManifestWork for an hour if it does not see the deletion.
+const withdrawal = 10 * time.Second
+
+// withdraw deletes the ManifestWork that asks for kinds. Nothing was applied by it, so a klusterlet that is silent is
+// not awaited.
+func (a *asker) withdraw(ctx context.Context, mc *clusterv1.ManagedCluster, mw *ocmv1.ManifestWork) (reconcile.Result,
+	error) {
 	if mw == nil {
-		return nil
+		return reconcile.Result{}, nil
 	}
-	if err := commit.Delete(ctx, a.client, mw); err != nil {
-		return err
+	if mw.DeletionTimestamp == nil { // the deletion causes an event
+		return reconcile.Result{}, commit.Delete(ctx, a.client, mw)
 	}
-	return commit.RemoveFinalizer(ctx, a.client, mw, ocmv1.ManifestWorkFinalizer)
+	left := withdrawal - a.Clock.Since(mw.DeletionTimestamp.Time)
+	if left > 0 && meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ClusterAvailable) {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	return reconcile.Result{}, commit.RemoveFinalizer(ctx, a.client, mw, ocmv1.ManifestWorkFinalizer)
 }
 
 // kindsWork returns the ManifestWork that asks for kinds; nil for none.

@@ -530,3 +530,37 @@ func TestSetsAreKeptCountedAndBound(t *testing.T) {
 		}
 	})
 }
+
+// The klusterlet cleans up after the ManifestWork that asks for kinds, if it responds: its record of it would stay for
+// an hour, and `clusteradm unjoin` refuses while there is one.
+func TestKlusterletCleansUpAfterTheQuestionForKinds(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		for status, waits := range map[metav1.ConditionStatus]bool{metav1.ConditionTrue: true, metav1.ConditionUnknown: false,
+			metav1.ConditionFalse: false} {
+			w := newWorld(t)
+			w.Make(named("eu"))
+			w.accept("eu", true)
+			w.report("eu", status)
+			asks := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: core.KindsWork}}
+			w.Eventually("the hub asks for kinds", func() string {
+				if !w.HasObject(asks) {
+					return "it does not"
+				}
+				return ""
+			})
+			controllertest.Change(w.Hub, asks, func(mw *ocmv1.ManifestWork) {
+				mw.Finalizers = append(mw.Finalizers, ocmv1.ManifestWorkFinalizer)
+			})
+			w.Gone(named("eu"))
+			w.Advance(5 * time.Second)
+			if has := w.HasObject(asks); has != waits {
+				t.Errorf("Available is %s: the ManifestWork is there after 5 s: %t", status, has)
+			}
+			w.Advance(6 * time.Second)
+			if w.HasObject(asks) {
+				t.Errorf("Available is %s: the hub waits for longer", status)
+			}
+			w.Disconnected(w.stop)
+		}
+	})
+}

@@ -207,6 +207,11 @@ func TestExcluded(t *testing.T) {
 			}
 		})
 	}
+	for kind, want := range map[string]bool{"ClusterProfile": false, "ServiceExport": true, "ServiceImport": true} {
+		if got := propagate.Propagable(schema.GroupKind{Group: "multicluster.x-k8s.io", Kind: kind}); got != want {
+			t.Errorf("%s is propagable: %t", kind, got)
+		}
+	}
 	if propagate.Propagable(schema.GroupKind{Group: "work.karmada.io", Kind: "Work"}) {
 		t.Error("Works are watched as templates")
 	}

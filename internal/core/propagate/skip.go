@@ -3,6 +3,7 @@ package propagate
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/kind"
@@ -33,6 +34,7 @@ func Propagable(gk schema.GroupKind) bool {
 		return false
 	}
 	return !controlPlane[gk.Group] && !kind.Lookup(gk).MemberMade && gk != schema.GroupKind{Kind: "Event"} &&
+		gk != multiclusterv1alpha1.ClusterProfileKind &&
 		gk != schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}
 }
 

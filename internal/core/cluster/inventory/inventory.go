@@ -18,6 +18,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	clusterv1 "github.com/argosy-io/argosy/api/ocm/cluster/v1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
@@ -43,10 +44,11 @@ func IsOurs(p *multiclusterv1alpha1.ClusterProfile) bool {
 	return p.Spec.ClusterManager.Name == Manager
 }
 
-// Namespace is the namespace of the inventory.
+// Namespace is the namespace of the inventory. Members get none of that name.
 func Namespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-		multiclusterv1alpha1.ClusterSetLabel: Manager, multiclusterv1alpha1.ClusterSetKEPLabel: Manager}}}
+		policyv1alpha1.NamespaceSkipAutoPropagationLabel: "true",
+		multiclusterv1alpha1.ClusterSetLabel:             Manager, multiclusterv1alpha1.ClusterSetKEPLabel: Manager}}}
 }
 
 // Profile returns the ClusterProfile of a cluster in a namespace. mc is the ManagedCluster of the same name, whose
@@ -108,6 +110,13 @@ func joined(c *clusterv1alpha1.Cluster) metav1.Condition {
 // The limits of properties, in characters.
 const nameLimit, valueLimit = 253, 1024
 
+// IsDerived reports whether a ClusterProfile is one that this hub wrote for the Cluster of its name.
+func IsDerived(p *multiclusterv1alpha1.ClusterProfile) bool {
+	of := metav1.GetControllerOf(p)
+	return IsOurs(p) && of != nil && of.APIVersion == clusterv1alpha1.GroupVersion.String() && of.Kind == "Cluster" &&
+		of.Name == p.Name
+}
+
 // properties are the claims of a ManagedCluster. A property whose value is the same keeps its time.
 func properties(mc *clusterv1.ManagedCluster, were []multiclusterv1alpha1.Property,
 	now time.Time) (all []multiclusterv1alpha1.Property) {
@@ -127,6 +136,7 @@ func properties(mc *clusterv1.ManagedCluster, were []multiclusterv1alpha1.Proper
 		}
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b multiclusterv1alpha1.Property) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	slices.SortStableFunc(all, func(a, b multiclusterv1alpha1.Property) int { return strings.Compare(a.Name, b.Name) })
+	// A klusterlet may report a name twice, which the API refuses.
+	return slices.CompactFunc(all, func(a, b multiclusterv1alpha1.Property) bool { return a.Name == b.Name })
 }

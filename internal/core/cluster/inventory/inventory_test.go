@@ -43,7 +43,7 @@ func claims(pairs ...string) *clusterv1.ManagedCluster {
 // The rows of section 1 of sig-multicluster.md that a cluster manager fills.
 func TestProfileOfACluster(t *testing.T) {
 	p := Profile("fleet", cluster(&metav1.Condition{Status: metav1.ConditionTrue, Reason: "ClusterReady", Message: "ok"}),
-		claims("region.open-cluster-management.io", "eu-1", "id.k8s.io", "abc", "empty", "", "long",
+		claims("region.open-cluster-management.io", "eu-1", "id.k8s.io", "abc", "id.k8s.io", "twice", "empty", "", "long",
 			strings.Repeat("x", valueLimit+1)), nil, at, start)
 	if p.Namespace != "fleet" || p.Name != "eu" || p.Spec.ClusterManager.Name != "argosy" ||
 		p.Labels["x-k8s.io/cluster-manager"] != "argosy" || p.Labels["env"] != "prod" ||
