@@ -164,9 +164,10 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 		{&configv1alpha1.ResourceInterpreterCustomization{}, `spec{` + customizationShape + `}`},
 		{&configv1alpha1.ResourceInterpreterWebhookConfiguration{}, `webhooks{` + webhookShape + `}`},
 		{&configv1alpha1.ReplicaSchedulingPolicy{}, `spec{` + reschedulingShape + `} status{observedGeneration conditions}`},
-		{&multiclusterv1alpha1.ServiceExport{}, `status{conditions}`},
+		{&multiclusterv1alpha1.ServiceExport{}, `spec{exportedLabels exportedAnnotations} status{conditions}`},
 		{&multiclusterv1alpha1.ServiceImport{},
-			`spec{ports{name protocol appProtocol port} ips type sessionAffinity sessionAffinityConfig} status{clusters{cluster}}`},
+			`spec{ports{name protocol appProtocol port} ips ipFamilies type sessionAffinity sessionAffinityConfig
+				internalTrafficPolicy trafficDistribution} status{clusters{cluster} conditions}`},
 		{&networkingv1alpha1.MultiClusterService{}, `spec{types ports{name port !targetPort} range{clusterNames} serviceProvisionClusters
 			serviceConsumptionClusters providerClusters{name} consumerClusters{name}} status{loadBalancer{ingress} conditions}`},
 		{&networkingv1alpha1.MultiClusterIngress{}, `spec{` + ingressShape + ` !template{spec{` + ingressShape + `}}}

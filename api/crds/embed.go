@@ -6,6 +6,8 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"reflect"
+	"slices"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -31,7 +33,11 @@ func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 
 // Converted reports whether the schema differs between versions, so that conversion strategy None would lose fields.
 // core/admission/convert does the conversion.
-func Converted(crd *apiextensionsv1.CustomResourceDefinition) bool { return len(crd.Spec.Versions) > 1 }
+func Converted(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return !reflect.DeepEqual(v.Schema, crd.Spec.Versions[0].Schema)
+	})
+}
 
 var parsed = sync.OnceValues(func() ([]apiextensionsv1.CustomResourceDefinition, error) {
 	entries, err := fs.ReadDir(files, ".") // sorted by file name, which is <group>_<plural>
@@ -50,6 +56,9 @@ var parsed = sync.OnceValues(func() ([]apiextensionsv1.CustomResourceDefinition,
 		if crds[i].Spec.Group == "cluster.karmada.io" {
 			allowNoReason(&crds[i])
 		}
+		if kind := crds[i].Spec.Names.Kind; kind == "ServiceExport" || kind == "ServiceImport" {
+			serveV1beta1(&crds[i])
+		}
 	}
 	return crds, nil
 })
@@ -63,4 +72,12 @@ func allowNoReason(clusters *apiextensionsv1.CustomResourceDefinition) {
 		reason.MinLength, reason.Pattern = nil, ""
 		condition.Properties["reason"] = reason
 	}
+}
+
+// serveV1beta1 adds the version v1beta1 of SIG Multicluster, whose schema is that of v1alpha1. The hub keeps to store
+// v1alpha1, so that an earlier version of the hub can start with its store.
+func serveV1beta1(crd *apiextensionsv1.CustomResourceDefinition) {
+	beta := crd.Spec.Versions[0].DeepCopy()
+	beta.Name, beta.Storage = "v1beta1", false
+	crd.Spec.Versions = append(crd.Spec.Versions, *beta)
 }

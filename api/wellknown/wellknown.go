@@ -510,6 +510,12 @@ const (
 	// may set it: no.
 	ServiceOfAnnotation = "argosy.io/service-of"
 
+	// ServiceExportsAnnotation has the ServiceExports of all clusters from which the hub made the ServiceImport, as JSON.
+	// They count until a cluster responds again after a restart of the hub.
+	//
+	// On: Works of ServiceImports. Written by: core/source/service. Read by: core/source/service. Users may set it: no.
+	ServiceExportsAnnotation = "argosy.io/service-exports"
+
 	// EndpointSliceAnnotation is the name of the slice in the cluster that provides it.
 	//
 	// On: Works of EndpointSlices. Written by: core/source/service. Read by: core/source/service. Users may set it:

@@ -48,12 +48,13 @@ type Member struct {
 
 	connection atomic.Pointer[connection]
 	// token is the current token of requests. A new token needs no new connection, and watches continue.
-	token     atomic.Pointer[string]
-	load      atomic.Pointer[load]
-	scalers   scalers
-	brakes    brakes
-	endpoints endpoints
-	excesses  excesses
+	token      atomic.Pointer[string]
+	load       atomic.Pointer[load]
+	scalers    scalers
+	brakes     brakes
+	endpoints  endpoints
+	clusterSet clusterSet
+	excesses   excesses
 	// hung are the metrics APIs that do not respond, with the time of the next attempt. Servers other than the member's
 	// API server provide them, so the member's health does not depend on them.
 	hung sync.Map

@@ -90,6 +90,7 @@ type Members struct {
 	room     []func(cluster string)
 	scaled   []func(cluster string, workload execute.Target)
 	reached  []func(cluster string, service types.NamespacedName)
+	shared   []func(cluster string, of types.NamespacedName)
 	braked   []func(cluster, namespace string, on bool)
 }
 
@@ -144,6 +145,11 @@ func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) { ad
 func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) {
 	add(m, &m.reached, f)
 }
+
+// OnShared adds a function that is called when an export, import or Service of a member changes, with its name; when a
+// namespace does, without a name; and when a kind is listed for the first time, without both. Member.FollowClusterSet
+// starts that. The function must not block.
+func (m *Members) OnShared(f func(cluster string, of types.NamespacedName)) { add(m, &m.shared, f) }
 
 // OnBrake adds a function that is called when a namespace of a member gets the annotation hands-off, or loses it, once
 // Member.Brake was called. It must not block, and is added before the first Get.
@@ -374,6 +380,11 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 	fresh.endpoints.changed = func(service types.NamespacedName) {
 		for _, f := range current(m, &m.reached) {
 			f(name, service)
+		}
+	}
+	fresh.clusterSet.changed = func(of types.NamespacedName) {
+		for _, f := range current(m, &m.shared) {
+			f(name, of)
 		}
 	}
 	fresh.ctx, fresh.cancel = context.WithCancel(m.ctx)

@@ -6,7 +6,8 @@ import (
 )
 
 // ServiceImport imports a Service that other clusters export. Clusters in which a policy places it get the Service
-// derived-NAME, without a selector, with the endpoints of all exporting clusters.
+// derived-NAME, without a selector, with the endpoints of all exporting clusters. With mcs: auto in the configuration of
+// the hub, the hub writes a ServiceImport and the derived Service in each cluster with the namespace, without policies.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=serviceimports,shortName=svcim
@@ -30,9 +31,14 @@ type ServiceImportSpec struct {
 	// +listType=atomic
 	Ports []ServicePort `json:"ports"`
 
-	// IPs is accepted as in Karmada and not used. Each cluster assigns an address to the derived Service.
-	// +kubebuilder:validation:MaxItems=1
+	// IPs are the addresses of the derived Service, which each cluster assigns. The hub does not use those that others
+	// write.
+	// +kubebuilder:validation:MaxItems=2
 	IPs []string `json:"ips,omitempty"`
+
+	// IPFamilies are the families of the addresses, in their order.
+	// +kubebuilder:validation:MaxItems=2
+	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
 
 	// Type is ClusterSetIP (the derived Service has an address in each cluster) or Headless (it has none).
 	// +kubebuilder:validation:Enum=ClusterSetIP;Headless
@@ -43,6 +49,13 @@ type ServiceImportSpec struct {
 
 	// SessionAffinityConfig configures the session affinity ClientIP.
 	SessionAffinityConfig *corev1.SessionAffinityConfig `json:"sessionAffinityConfig,omitempty"`
+
+	// InternalTrafficPolicy of the derived Service: Cluster or Local. Local sends requests only to pods of the same node.
+	// Default: Cluster.
+	InternalTrafficPolicy *corev1.ServiceInternalTrafficPolicy `json:"internalTrafficPolicy,omitempty"`
+
+	// TrafficDistribution of the derived Service, such as PreferClose.
+	TrafficDistribution *string `json:"trafficDistribution,omitempty"`
 }
 
 // ServiceImportType is ClusterSetIP or Headless.
@@ -76,6 +89,13 @@ type ServiceImportStatus struct {
 	// +listType=map
 	// +listMapKey=cluster
 	Clusters []ClusterStatus `json:"clusters,omitempty" patchStrategy:"merge" patchMergeKey:"cluster"`
+
+	// Conditions of the import. The hub writes none.
+	// +listType=map
+	// +listMapKey=type
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
 // ClusterStatus is a cluster that exports a Service.

@@ -27,6 +27,9 @@ var definitions = sync.OnceValues(func() (map[schema.GroupKind]*unstructured.Uns
 		if crd.Spec.Group != multiclusterv1alpha1.GroupVersion.Group {
 			continue
 		}
+		for i := range crd.Spec.Versions { // members store the newest version, as with the definitions of SIG Multicluster
+			crd.Spec.Versions[i].Storage = i == len(crd.Spec.Versions)-1
+		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 		if err != nil {
 			return nil, fmt.Errorf("write definition %s: %w", crd.Name, err)

@@ -54,6 +54,9 @@ type Exchange struct {
 	// Controlled are the clusters with the action TrafficControl of a Remedy.
 	Controlled map[string]bool
 
+	// imports are the ServiceImports of consumers, with the annotations of their Works.
+	imports     map[string]*multiclusterv1alpha1.ServiceImport
+	importNotes map[string]string
 	// labels are set on each Work.
 	labels map[string]string
 	// prefix is the prefix of slice names, before the name of the provider.
@@ -83,7 +86,11 @@ func derived(i *multiclusterv1alpha1.ServiceImport) *corev1.Service {
 		ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: names.DerivedService(i.Name),
 			Labels: map[string]string{importedServiceLabel: names.Label(i.Name)}},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, SessionAffinity: i.Spec.SessionAffinity,
-			SessionAffinityConfig: i.Spec.SessionAffinityConfig.DeepCopy()},
+			SessionAffinityConfig: i.Spec.SessionAffinityConfig.DeepCopy(),
+			InternalTrafficPolicy: i.Spec.InternalTrafficPolicy, TrafficDistribution: i.Spec.TrafficDistribution},
+	}
+	if len(i.Spec.IPFamilies) > 1 {
+		s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
 	}
 	if i.Spec.Type == multiclusterv1alpha1.Headless {
 		s.Spec.ClusterIP = corev1.ClusterIPNone

@@ -131,6 +131,11 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 				return d, err
 			}
 		}
+		if i := x.imports[consumer]; i != nil {
+			if err := add(consumer, i, x.importNotes); err != nil {
+				return d, err
+			}
+		}
 		if !hasService(services[consumer], hasEndpoints[consumer]) {
 			continue
 		}
