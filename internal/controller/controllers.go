@@ -141,6 +141,8 @@ type Options struct {
 	Grants acting.Source
 	// ForbidOverwrite treats users' requests to overwrite objects in members as abort.
 	ForbidOverwrite bool
+	// ClusterSet connects the Services that clusters export themselves.
+	ClusterSet bool
 	// Turn identifies this run of the controllers to members.
 	Turn Turn
 	// Inventory configures the ClusterProfiles.
@@ -441,7 +443,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				lost = *o.Failover
 			}
 			return service.Setup(ctx, mgr, service.Options{Members: members, Templates: templates,
-				Place: schedule.Placer(fleet, o.Scheduler.Name), Failover: lost.Options, Settle: lost.Settle})
+				Place: schedule.Placer(fleet, o.Scheduler.Name), Failover: lost.Options, Settle: lost.Settle,
+				ClusterSet: o.ClusterSet})
 		}},
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter,

@@ -88,9 +88,19 @@ type Config struct {
 	ReleaseChecks ReleaseChecksConfig `json:"releaseChecks"`
 	// Inventory is where the hub publishes its clusters for other programs.
 	Inventory InventoryConfig `json:"inventory"`
+	// MCS decides which ServiceExports connect clusters: MCSByPolicies or MCSAuto.
+	MCS string `json:"mcs"`
 	// Log is about the hub's log.
 	Log LogConfig `json:"log"`
 }
+
+// The values of Config.MCS.
+const (
+	// MCSByPolicies connects the clusters in which policies of the hub place ServiceExports and ServiceImports.
+	MCSByPolicies = "policies"
+	// MCSAuto also connects each cluster with a ServiceExport to all clusters with its namespace.
+	MCSAuto = "auto"
+)
 
 // EtcdConfig is about the hub's own etcd, or reaches an external one.
 type EtcdConfig struct {
@@ -315,6 +325,7 @@ func DefaultConfig() Config {
 		Components:    []string{"*"},
 		WorkloadKinds: []string{"*"},
 		Inventory:     InventoryConfig{Namespace: "argosy-inventory"},
+		MCS:           MCSByPolicies,
 		Members: MembersConfig{
 			StatusUpdateFrequency: metav1.Duration{Duration: 10 * time.Second},
 			FailureThreshold:      metav1.Duration{Duration: 30 * time.Second},
@@ -482,6 +493,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.History.bindFlags(fs)
 	c.ReleaseChecks.bindFlags(fs)
 	c.Inventory.bindFlags(fs)
+	fs.StringVar(&c.MCS, "mcs", c.MCS, "which ServiceExports connect clusters: policies (those that policies of the hub "+
+		"place), auto (also those that users create in clusters, for all clusters with their namespace)")
 	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut,
 		"an additional file to merge the admin kubeconfig into")
 	fs.StringVar(&c.Log.File, "log-file", c.Log.File,
@@ -558,6 +571,8 @@ func (c *Config) Validate() error {
 	case c.Members.WorkDeletions < 0:
 		return fmt.Errorf("members.workDeletions %d is negative: give 0 or more with --work-deletions-per-minute",
 			c.Members.WorkDeletions)
+	case c.MCS != MCSByPolicies && c.MCS != MCSAuto:
+		return fmt.Errorf("mcs %q is neither %s nor %s: give one with --mcs", c.MCS, MCSByPolicies, MCSAuto)
 	case c.Members.StaleStatus != StaleAsNotReady && c.Members.StaleStatus != StaleAsLastReported:
 		return fmt.Errorf("members.staleStatus %q is neither %s nor %s: give one with --stale-status", c.Members.StaleStatus,
 			StaleAsNotReady, StaleAsLastReported)

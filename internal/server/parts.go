@@ -178,6 +178,7 @@ func AllParts() Parts {
 				Autoscaling:     d.Settings.Autoscaling.options(),
 				Grants:          of(d),
 				ForbidOverwrite: d.Settings.ForbidOverwrite,
+				ClusterSet:      d.Settings.MCS == MCSAuto,
 				Turn:            d.Turn,
 				Inventory:       d.Inventory,
 				History:         d.History,

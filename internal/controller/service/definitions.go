@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,9 +45,9 @@ var definitions = sync.OnceValues(func() (map[schema.GroupKind]*unstructured.Uns
 
 // define sends the CRD of a kind to a cluster that does not serve it. It never changes an existing CRD and never
 // deletes one, because other objects of the kind may exist by then.
-func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster string) error {
+func (x *exchanges) define(ctx context.Context, kind schema.GroupKind, cluster string) error {
 	c := &clusterv1alpha1.Cluster{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy); err != nil {
+	if err := x.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	all, err := definitions()
@@ -54,7 +55,7 @@ func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster str
 		return err
 	}
 	crd := all[kind]
-	standing, err := scope.WorkOf(ctx, r.client, cluster, names.Work(crd.GetKind(), crd.GetName(), ""),
+	standing, err := scope.WorkOf(ctx, x.client, cluster, names.Work(crd.GetKind(), crd.GetName(), ""),
 		identity.FromManifest(crd), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
@@ -63,12 +64,13 @@ func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster str
 		if _, bound := scope.BindingOf(standing); bound {
 			return nil // a policy propagates the CRD there
 		}
-	} else if len(c.Status.APIEnablements) == 0 || c.Status.Serves(multiclusterv1alpha1.GroupVersion.String(), kind.Kind) {
+	} else if len(c.Status.APIEnablements) == 0 || slices.ContainsFunc(importVersions,
+		func(version string) bool { return c.Status.Serves(version, kind.Kind) }) {
 		return nil // the cluster serves the kind, or its API list is not known yet, which causes an event later
 	}
 	want, err := service.Definition(cluster, crd, standing, newID)
 	if err != nil {
 		return err
 	}
-	return r.put(ctx, standing, want)
+	return x.put(ctx, standing, want)
 }

@@ -55,6 +55,8 @@ type Options struct {
 	// Settle is the time after the first reconciliation in which nothing is withdrawn, because cluster conditions may be
 	// out of date.
 	Settle time.Duration
+	// ClusterSet also connects the Services that clusters export themselves, without policies.
+	ClusterSet bool
 	// Clock sets the times of conditions. The default is the real clock.
 	Clock clock.PassiveClock
 }
@@ -117,6 +119,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		began: sync.OnceValue(o.Clock.Now)}
 	if err := setupImports(mgr, x.recording(commit.Recorder(mgr, "service-import-controller"))); err != nil {
 		return fmt.Errorf("imports: %w", err)
+	}
+	if err := setupClusterSets(mgr, x.recording(commit.Events{})); err != nil {
+		return fmt.Errorf("services that clusters export: %w", err)
 	}
 	if err := setupCrossCluster(mgr, x.recording(commit.Recorder(mgr, "multiclusterservice-controller"))); err != nil {
 		return fmt.Errorf("multi-cluster services: %w", err)

@@ -80,3 +80,9 @@ var moved = predicate.And[client.Object](filter.AfterStart, filter.Changes(func(
 		isLost(was) != isLost(is) || !maps.Equal(statuses(was.Status.Conditions), statuses(is.Status.Conditions)) ||
 		len(was.Status.APIEnablements) != len(is.Status.APIEnablements)
 }))
+
+// joined selects clusters that join, and those whose readiness or served kinds change.
+var joined = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
+	return was.UID != is.UID || len(was.Status.APIEnablements) != len(is.Status.APIEnablements) ||
+		membership.IsReady(was) != membership.IsReady(is)
+})
