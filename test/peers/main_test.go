@@ -18,9 +18,9 @@ import (
 // fleet is a hub, and the members home and away in Push mode.
 var fleet *kit.Fleet
 
-// hubArgs shorten the times of the hub.
+// hubArgs shorten the times of the hub, and let clusters export Services.
 var hubArgs = []string{"--cluster-failure-threshold=4s", "--cluster-success-threshold=4s",
-	"--cluster-status-update-frequency=2s"}
+	"--cluster-status-update-frequency=2s", "--mcs=auto"}
 
 func TestMain(m *testing.M) {
 	if programs, err := os.ReadDir(kit.PeersFolder()); err != nil || len(programs) == 0 {

@@ -45,23 +45,21 @@ type Service struct {
 	ImportType            multiclusterv1alpha1.ServiceImportType `json:"importType,omitempty"`
 }
 
-// ExportOf returns the part of a ServiceExport that counts. Labels and annotations to which Kubernetes or a hub gives a
-// meaning are left out: who exports a Service in one cluster must not steer a hub in the others.
+// ExportOf returns the part of a ServiceExport that counts. Labels and annotations to which a hub gives a meaning are
+// left out: who exports a Service in one cluster must not steer the hub in the others.
 func ExportOf(cluster string, e *multiclusterv1alpha1.ServiceExport) Export {
 	return Export{Cluster: cluster, Created: e.CreationTimestamp.UTC(), Generation: e.Generation,
 		Version: e.ResourceVersion, Conditions: e.Status.Conditions, Labels: harmless(e.Spec.ExportedLabels),
 		Annotations: harmless(e.Spec.ExportedAnnotations)}
 }
 
-// harmless returns the labels or annotations without those of Kubernetes and of hubs.
+// harmless returns the labels or annotations without those of hubs.
 func harmless(keys map[string]string) map[string]string {
 	keys = maps.Clone(keys)
 	maps.DeleteFunc(keys, func(key, _ string) bool {
 		domain, _, prefixed := strings.Cut(key, "/")
-		return prefixed && slices.ContainsFunc([]string{"karmada.io", "argosy.io", "kubernetes.io", "k8s.io",
-			"open-cluster-management.io"}, func(of string) bool {
-			return domain == of || strings.HasSuffix(domain, "."+of)
-		})
+		return prefixed && slices.ContainsFunc([]string{"karmada.io", "argosy.io", "open-cluster-management.io"},
+			func(of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) })
 	})
 	return keys
 }
