@@ -17,11 +17,34 @@ import (
 	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
-// newClusterSet is a fleet whose members export Services themselves. They serve the API in v1beta1.
-func newClusterSet(t *testing.T, o Options) *exchange {
-	h, members := fleetWith(t, o, controllertest.Service, controllertest.EndpointSlice, controllertest.Definition,
-		beta("ServiceExport"), beta("ServiceImport"))
-	return &exchange{h, t, members}
+// newClusterSet is a fleet whose members export Services themselves, and what starts its hub with other options. They
+// serve the API in v1beta1.
+func newClusterSet(t *testing.T) (x *exchange, restart func(Options)) {
+	h := controllertest.New(t)
+	h.Embed()
+	x = &exchange{h, t, map[string]*membertest.Server{}}
+	for _, name := range []string{"m1", "m2", "m3"} {
+		x.members[name] = h.Join(name, controllertest.Service, controllertest.EndpointSlice, controllertest.Definition,
+			controllertest.ClusterRole, beta("ServiceExport"), beta("ServiceImport"))
+		x.members[name].SeparateStatus(beta("ServiceExport"), beta("ServiceImport"))
+	}
+	stop := func() {}
+	restart = func(o Options) {
+		stop()
+		stop = startHub(t, h, o)
+	}
+	t.Cleanup(func() { stop() })
+	restart(Options{ClusterSet: true})
+	h.Eventually("the namespace is in all members", func() string {
+		for name, m := range x.members {
+			if m.Object(membertest.Namespace, "", "shop") == nil {
+				return name + " lacks it"
+			}
+		}
+		return ""
+	})
+	h.Quiet()
+	return x, restart
 }
 
 // beta is a kind of SIG Multicluster as its conformance suite uses it.
@@ -88,7 +111,7 @@ func (x *exchange) says(member string, conditions ...string) {
 
 func TestServicesThatClustersExportAreImportedEverywhere(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		x := newClusterSet(t, Options{ClusterSet: true})
+		x, _ := newClusterSet(t)
 		x.setEndpoints("m1", "10.0.0.1")
 
 		// 1. One export: all clusters with the namespace import it, also its own.
@@ -140,7 +163,7 @@ func TestServicesThatClustersExportAreImportedEverywhere(t *testing.T) {
 // What is wrong with an export is said in its cluster alone.
 func TestExportsThatAreNotValidAreNotImported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		x := newClusterSet(t, Options{ClusterSet: true})
+		x, _ := newClusterSet(t)
 		x.exports("m1", 0, 80)
 		x.imports(80, "m1", "m2")
 
@@ -165,7 +188,7 @@ func TestExportsThatAreNotValidAreNotImported(t *testing.T) {
 // An address of the derived Service is part of the import; until the cluster has assigned one, there is no import.
 func TestImportsHaveTheAddressOfTheirCluster(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		x := newClusterSet(t, Options{ClusterSet: true})
+		x, _ := newClusterSet(t)
 		x.exports("m1", 0, 80)
 		x.members["m1"].Put(&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 			ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.1",
@@ -207,7 +230,7 @@ func TestImportsHaveTheAddressOfTheirCluster(t *testing.T) {
 // Absence of a cluster's word after a restart of the hub is no request: its export counts as before.
 func TestExportsOfSilentClustersSurviveARestart(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		x := newClusterSet(t, Options{ClusterSet: true})
+		x, restart := newClusterSet(t)
 		x.setEndpoints("m1", "10.0.0.1")
 		x.exports("m1", 0, 80)
 		x.exports("m2", 5, 81)
@@ -215,7 +238,7 @@ func TestExportsOfSilentClustersSurviveARestart(t *testing.T) {
 		x.reaches("m3", "derived-web", "10.0.0.1")
 		x.Quiet()
 		x.members["m1"].Down(true)
-		x.restart(Options{ClusterSet: true})
+		restart(Options{ClusterSet: true})
 		x.members["m2"].Put(&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 			ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "None",
 				Ports: []corev1.ServicePort{{Name: "http", Protocol: "TCP", Port: 82}, {Name: "more", Protocol: "TCP", Port: 90}}}})
@@ -234,7 +257,7 @@ func TestExportsOfSilentClustersSurviveARestart(t *testing.T) {
 
 func TestPoliciesAndTheSwitchEndWhatClustersExport(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		x := newClusterSet(t, Options{ClusterSet: true})
+		x, restart := newClusterSet(t)
 		x.setEndpoints("m1", "10.0.0.1")
 		x.exports("m1", 0, 80)
 		x.imports(80, "m1", "m1", "m2", "m3")
@@ -246,7 +269,7 @@ func TestPoliciesAndTheSwitchEndWhatClustersExport(t *testing.T) {
 		x.imports(80, "m1", "m1", "m2", "m3")
 
 		// 2. Without the switch, nothing that the hub brought stays.
-		x.restart(Options{})
+		restart(Options{})
 		x.imports(0, "", "m1", "m2", "m3")
 		x.reaches("m3", "derived-web")
 	})
@@ -255,7 +278,7 @@ func TestPoliciesAndTheSwitchEndWhatClustersExport(t *testing.T) {
 // The namespaces of Kubernetes and of hubs hold rights: what one cluster exports there reaches no other.
 func TestNamespacesOfTheSystemAreNotShared(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		x := newClusterSet(t, Options{ClusterSet: true})
+		x, _ := newClusterSet(t)
 		for _, ns := range []string{"kube-system", "karmada-system", "argosy-system", "late"} {
 			for name, m := range x.members {
 				if ns == "late" && name != "m1" {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,20 +44,7 @@ func fleetWith(t *testing.T, o Options, kinds ...membertest.Kind) (*controllerte
 	for _, name := range []string{"m1", "m2", "m3"} {
 		members[name] = h.Join(name, append(kinds, controllertest.ClusterRole)...)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		o.Config, o.DialMember = h.Config, membertest.Dial
-		ended <- Run(ctx, o)
-	}()
-	t.Cleanup(func() {
-		h.Disconnected(func() {
-			stop()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-	})
+	t.Cleanup(startHub(t, h, o))
 	h.Eventually("the namespace is in all members", func() string {
 		for name, m := range members {
 			if m.Object(membertest.Namespace, "", "shop") == nil {
@@ -67,6 +55,24 @@ func fleetWith(t *testing.T, o Options, kinds ...membertest.Kind) (*controllerte
 	})
 	h.Quiet()
 	return h, members
+}
+
+// startHub starts all loops of a hub, and returns what ends them.
+func startHub(t *testing.T, h *controllertest.Hub, o Options) (stop func()) {
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		o.Config, o.DialMember = h.Config, membertest.Dial
+		ended <- Run(ctx, o)
+	}()
+	return sync.OnceFunc(func() {
+		h.Disconnected(func() {
+			end()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	})
 }
 
 // claimed is a template as admission leaves it when its policy is there first.
