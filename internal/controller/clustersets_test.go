@@ -88,8 +88,8 @@ func (x *exchange) imports(port int64, from string, members ...string) {
 	}
 }
 
-// says waits until the ServiceExport of a member has conditions, each TYPE=STATUS/REASON.
-func (x *exchange) says(member string, conditions ...string) {
+// wantConditions waits until the ServiceExport of a member has conditions, each TYPE=STATUS/REASON.
+func (x *exchange) wantConditions(member string, conditions ...string) {
 	x.t.Helper()
 	x.Eventually(fmt.Sprintf("the ServiceExport of %s says %v", member, conditions), func() string {
 		var got []string
@@ -117,17 +117,17 @@ func TestServicesThatClustersExportAreImportedEverywhere(t *testing.T) {
 		// 1. One export: all clusters with the namespace import it, also its own.
 		x.exports("m1", 0, 80)
 		x.imports(80, "m1", "m1", "m2", "m3")
-		x.says("m1", "Valid=True/Valid", "Ready=True/Exported", "Conflict=False/NoConflicts")
+		x.wantConditions("m1", "Valid=True/Valid", "Ready=True/Exported", "Conflict=False/NoConflicts")
 		for _, m := range []string{"m1", "m2", "m3"} {
 			x.reaches(m, "derived-web", "10.0.0.1")
 		}
 
-		// 2. A newer one with another port: the oldest wins, and both are told.
+		// 2. A newer one with another port: the oldest wins, and both report the conflict.
 		x.setEndpoints("m2", "10.2.0.1")
 		x.exports("m2", 5, 81)
 		x.imports(80, "m1 m2", "m1", "m2", "m3")
 		for _, m := range []string{"m1", "m2"} {
-			x.says(m, "Valid=True/Valid", "Ready=True/Exported", "Conflict=True/PortConflict")
+			x.wantConditions(m, "Valid=True/Valid", "Ready=True/Exported", "Conflict=True/PortConflict")
 		}
 		x.reaches("m3", "derived-web", "10.0.0.1", "10.2.0.1")
 
@@ -152,7 +152,7 @@ func TestServicesThatClustersExportAreImportedEverywhere(t *testing.T) {
 		// 5. The oldest leaves, and then the last.
 		x.members["m1"].Remove(beta("ServiceExport"), "shop", "web")
 		x.imports(81, "m2", "m1", "m2", "m3")
-		x.says("m2", "Conflict=False/NoConflicts")
+		x.wantConditions("m2", "Conflict=False/NoConflicts")
 		x.reaches("m3", "derived-web", "10.2.0.2")
 		x.members["m2"].Remove(beta("ServiceExport"), "shop", "web")
 		x.imports(0, "", "m1", "m2", "m3")
@@ -169,18 +169,18 @@ func TestExportsThatAreNotValidAreNotImported(t *testing.T) {
 
 		// 1. The Service goes away, and comes back.
 		x.members["m1"].Remove(controllertest.Service, "shop", "web")
-		x.says("m1", "Valid=False/NoService", "Ready=False/Failed")
+		x.wantConditions("m1", "Valid=False/NoService", "Ready=False/Failed")
 		x.imports(0, "", "m2", "m3")
 		x.exports("m1", 0, 80)
 		x.imports(80, "m1", "m2")
 
 		// 2. It becomes the name of another host, while another cluster exports it as well.
 		x.exports("m2", 5, 81)
-		x.says("m2", "Conflict=True/PortConflict")
+		x.wantConditions("m2", "Conflict=True/PortConflict")
 		x.members["m1"].Put(&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 			ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "a.b"}})
-		x.says("m1", "Valid=False/InvalidServiceType", "Ready=False/Failed", "Conflict=False/NoConflicts")
-		x.says("m2", "Valid=True/Valid", "Conflict=False/NoConflicts")
+		x.wantConditions("m1", "Valid=False/InvalidServiceType", "Ready=False/Failed", "Conflict=False/NoConflicts")
+		x.wantConditions("m2", "Valid=True/Valid", "Conflict=False/NoConflicts")
 		x.imports(81, "m2", "m1", "m2", "m3")
 	})
 }

@@ -72,7 +72,8 @@ func (m *Member) FollowClusterSet() {
 		err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, e)
 		return mcs.ExportOf(m.Name, e), e.DeletionTimestamp == nil, err
 	}, multiCluster("serviceexports"))
-	c.imports = followAll(m, "serviceimports", c.changed, func(u *unstructured.Unstructured) (from []string, _ bool, _ error) {
+	c.imports = followAll(m, "serviceimports", c.changed, func(u *unstructured.Unstructured) (from []string, _ bool,
+		_ error) {
 		i := &multiclusterv1alpha1.ServiceImport{}
 		err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, i)
 		for _, s := range i.Status.Clusters {

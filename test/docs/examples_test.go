@@ -19,6 +19,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
 
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	addonv1alpha1 "github.com/argosy-io/argosy/api/ocm/addon/v1alpha1"
 	addonv1beta1 "github.com/argosy-io/argosy/api/ocm/addon/v1beta1"
 	placementv1beta1 "github.com/argosy-io/argosy/api/ocm/cluster/v1beta1"
@@ -223,6 +224,9 @@ func TestEveryObjectOfPagesIsValid(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// In clusters, kinds of SIG Multicluster are in v1beta1, whose schema is that of v1alpha1.
+	scheme.AddKnownTypeWithName(multiclusterv1alpha1.ServiceExportKind.WithVersion("v1beta1"),
+		&multiclusterv1alpha1.ServiceExport{})
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	checked := 0
 	for _, e := range allExamples(t) {

@@ -6,8 +6,8 @@ import (
 )
 
 // ServiceImport imports a Service that other clusters export. Clusters in which a policy places it get the Service
-// derived-NAME, without a selector, with the endpoints of all exporting clusters. With mcs: auto in the configuration of
-// the hub, the hub writes a ServiceImport and the derived Service in each cluster with the namespace, without policies.
+// derived-NAME, without a selector, with the endpoints of all exporting clusters. With mcs: auto in its configuration,
+// the hub writes a ServiceImport and the derived Service in each cluster with the namespace, without policies.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=serviceimports,shortName=svcim

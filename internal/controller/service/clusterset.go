@@ -26,6 +26,7 @@ import (
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/klusterlet"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -85,8 +86,14 @@ func setupClusterSets(mgr ctrl.Manager, x *exchanges) error {
 		Complete(reconcile.Func(r.follow))
 }
 
-// follow sends the CRDs of the API to a cluster and starts to watch what it exports and imports.
+// follow sends the CRDs of the API to a cluster and starts to watch what it exports and imports. An agent beside a
+// klusterlet has no right to do so.
 func (r *clusterSets) follow(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	c := &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, req.NamespacedName, c, client.UnsafeDisableDeepCopy); err != nil ||
+		klusterlet.Manages(c) {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
 	m, err := r.Members.Get(req.Name)
 	if err != nil {
 		return reconcile.Result{}, nil //nolint:nilerr // the next response of the cluster causes a request

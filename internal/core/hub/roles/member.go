@@ -35,6 +35,8 @@ func InMember(accounts ...string) []Need {
 		need("why pods are not created", "", "events", "list"),
 		need("endpoints of Services of other clusters", "discovery.k8s.io", "endpointslices", verbs(manages)...),
 		need(anyone, "multicluster.x-k8s.io", "serviceexports serviceimports", verbs(manages)...),
+		need("what clusters export, with `mcs: auto`", "multicluster.x-k8s.io", "serviceexports/status serviceimports/status",
+			"patch"),
 		need("propagated roles, and the users of `clusters/proxy`; Kubernetes refuses to grant what the hub lacks", rbac,
 			"clusterroles clusterrolebindings", verbs(manages)...),
 		need("metrics of autoscalers", "metrics.k8s.io", "pods nodes", "get", "list"),
