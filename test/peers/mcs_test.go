@@ -64,7 +64,8 @@ func TestConformanceOfMultiClusterServices(t *testing.T) {
 func conform(t *testing.T, m *kit.Member, program, kubeconfig, contexts string) {
 	dir := t.TempDir()
 	report := filepath.Join(dir, "report.json")
-	suite := m.Run(t, nil, program, "-kubeconfig", kubeconfig, "-contexts", contexts, "-ginkgo.no-color",
+	// The suite writes a page about its results into its folder.
+	suite := m.Run(t, nil, "env", "-C", dir, program, "-kubeconfig", kubeconfig, "-contexts", contexts, "-ginkgo.no-color",
 		"-ginkgo.label-filter", "(Required || ExportedLabels || EndpointSlice) && !DNS", "-ginkgo.json-report", report)
 	for start := time.Now(); !suite.Ended(); time.Sleep(time.Second) {
 		if time.Since(start) > 15*time.Minute {

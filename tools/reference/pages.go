@@ -93,8 +93,8 @@ func listed(s source, kind string) map[string][]constant {
 
 // objects are those that have conditions, in the order of the page.
 var objects = []string{"ResourceBinding and ClusterResourceBinding", "Work", "Cluster", "status of a template",
-	"Release", "FederatedHPA", "MultiClusterService", "MultiClusterIngress", "ReplicaSchedulingPolicy", "ManifestWork",
-	"ManifestWorkReplicaSet",
+	"Release", "FederatedHPA", "MultiClusterService", "ServiceExport", "MultiClusterIngress",
+	"ReplicaSchedulingPolicy", "ManifestWork", "ManifestWorkReplicaSet",
 	"ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding", "Placement", "ClusterManagementAddOn",
 	"ManagedClusterAddOn", "WorkloadRebalancer", "ResourceRegistry"}
 

@@ -46,12 +46,14 @@ type ServiceExportList struct {
 	Items           []ServiceExport `json:"items"`
 }
 
-// Conditions of a ServiceExport.
+// Conditions of a ServiceExport in a cluster, with mcs: auto.
+//
+//reference:condition ServiceExport
 const (
-	// ConditionValid is True while the Service can be exported.
+	// ConditionValid: True while the Service can be exported.
 	ConditionValid = "Valid"
-	// ConditionReady is True while the hub exports the Service to the other clusters.
+	// ConditionReady: True while the hub exports the Service to the other clusters.
 	ConditionReady = "Ready"
-	// ConditionConflict is True while the Services of the same name that clusters export differ.
+	// ConditionConflict: True while the Services of the same name that clusters export differ.
 	ConditionConflict = "Conflict"
 )

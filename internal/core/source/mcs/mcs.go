@@ -80,16 +80,52 @@ func ServiceOf(s *corev1.Service) Service {
 	return out
 }
 
-// The reasons of conditions, as in the API of SIG Multicluster.
+// Reasons of Valid, as in the API of SIG Multicluster.
 //
-//reference:reason Valid, Ready and Conflict of ServiceExport
+//reference:reason Valid of ServiceExport
 const (
-	reasonValid       = "Valid"
-	reasonNoService   = "NoService"
+	// reasonValid: the Service can be exported.
+	reasonValid = "Valid"
+	// reasonNoService: there is no Service with the name of the ServiceExport.
+	reasonNoService = "NoService"
+	// reasonInvalidType: the Service has the type ExternalName, and no endpoints.
 	reasonInvalidType = "InvalidServiceType"
-	reasonExported    = "Exported"
-	reasonFailed      = "Failed"
+)
+
+// Reasons of Ready.
+//
+//reference:reason Ready of ServiceExport
+const (
+	// reasonExported: the hub exports the Service to each cluster with the namespace.
+	reasonExported = "Exported"
+	// reasonFailed: the Service cannot be exported, or a cluster refuses an object. The message has the error.
+	reasonFailed = "Failed"
+)
+
+// Reasons of Conflict. Several are combined with commas.
+//
+//reference:reason Conflict of ServiceExport
+const (
+	// reasonNoConflicts: all clusters export the same Service.
 	reasonNoConflicts = "NoConflicts"
+	// reasonPorts: the ports differ. Those of the oldest ServiceExport are used, and others are added.
+	reasonPorts = "PortConflict"
+	// reasonType: some Services are headless. The oldest ServiceExport decides, as for all that follow.
+	reasonType = "TypeConflict"
+	// reasonAffinity: sessionAffinity differs.
+	reasonAffinity = "SessionAffinityConflict"
+	// reasonAffinityConfig: sessionAffinityConfig differs.
+	reasonAffinityConfig = "SessionAffinityConfigConflict"
+	// reasonInternalTraffic: internalTrafficPolicy differs.
+	reasonInternalTraffic = "InternalTrafficPolicyConflict"
+	// reasonDistribution: trafficDistribution differs.
+	reasonDistribution = "TrafficDistributionConflict"
+	// reasonFamilies: ipFamilies differ, so that clients of one family do not reach all clusters.
+	reasonFamilies = "IPFamilyConflict"
+	// reasonLabels: the exported labels differ.
+	reasonLabels = "LabelsConflict"
+	// reasonAnnotations: the exported annotations differ.
+	reasonAnnotations = "AnnotationsConflict"
 )
 
 // Merged is what the exports of one Service mean together.
@@ -173,20 +209,20 @@ var differences = []struct {
 	reason, what string
 	value        func(Export) any
 }{
-	{"PortConflict", "ports", func(e Export) any {
+	{reasonPorts, "ports", func(e Export) any {
 		return slices.SortedFunc(slices.Values(e.Service.Ports), func(a, b multiclusterv1alpha1.ServicePort) int {
 			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Protocol), string(b.Protocol)))
 		})
 	}},
-	{"TypeConflict", "type", func(e Export) any { return e.Service.ImportType }},
-	{"SessionAffinityConflict", "sessionAffinity", func(e Export) any { return e.Service.Affinity }},
-	{"SessionAffinityConfigConflict", "sessionAffinityConfig", func(e Export) any { return e.Service.AffinityConfig }},
-	{"InternalTrafficPolicyConflict", "internalTrafficPolicy",
+	{reasonType, "type", func(e Export) any { return e.Service.ImportType }},
+	{reasonAffinity, "sessionAffinity", func(e Export) any { return e.Service.Affinity }},
+	{reasonAffinityConfig, "sessionAffinityConfig", func(e Export) any { return e.Service.AffinityConfig }},
+	{reasonInternalTraffic, "internalTrafficPolicy",
 		func(e Export) any { return e.Service.InternalTrafficPolicy }},
-	{"TrafficDistributionConflict", "trafficDistribution", func(e Export) any { return e.Service.TrafficDistribution }},
-	{"IPFamilyConflict", "ipFamilies", func(e Export) any { return slices.Sorted(slices.Values(e.Service.Families)) }},
-	{"LabelsConflict", "exportedLabels", func(e Export) any { return some(e.Labels) }},
-	{"AnnotationsConflict", "exportedAnnotations", func(e Export) any { return some(e.Annotations) }},
+	{reasonDistribution, "trafficDistribution", func(e Export) any { return e.Service.TrafficDistribution }},
+	{reasonFamilies, "ipFamilies", func(e Export) any { return slices.Sorted(slices.Values(e.Service.Families)) }},
+	{reasonLabels, "exportedLabels", func(e Export) any { return some(e.Labels) }},
+	{reasonAnnotations, "exportedAnnotations", func(e Export) any { return some(e.Annotations) }},
 }
 
 // some returns nil for an empty map.
@@ -202,7 +238,7 @@ func conflict(valid []Export) metav1.Condition {
 	var reasons, texts []string
 	oldest := valid[0]
 	for _, d := range differences {
-		if d.reason == "SessionAffinityConfigConflict" && slices.Contains(reasons, "SessionAffinityConflict") {
+		if d.reason == reasonAffinityConfig && slices.Contains(reasons, reasonAffinity) {
 			continue // it follows from the other difference
 		}
 		var others []string
