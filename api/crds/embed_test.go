@@ -99,6 +99,8 @@ var served = map[string]struct {
 		[]string{"v1alpha1", "v1beta1"}, true, "Age"},
 	"serviceimports.multicluster.x-k8s.io": {"ServiceImport", "Namespaced", "svcim", "",
 		[]string{"v1alpha1", "v1beta1"}, true, "Type IP Age"},
+	"placementdecisions.multicluster.x-k8s.io": {"PlacementDecision", "Namespaced", "", "", []string{"v1alpha1"}, false,
+		"Scheduler Clusters Age"},
 	"clusterprofiles.multicluster.x-k8s.io": {"ClusterProfile", "Namespaced", "", "", []string{"v1alpha1"}, true,
 		"Manager Healthy Version Age"},
 	"multiclusterservices.networking.karmada.io": {"MultiClusterService", "Namespaced", "mcs", "karmada-io",

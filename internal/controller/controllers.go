@@ -392,7 +392,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		}},
 		{"agents", func() error { return agents.Setup(mgr) }},
 		{"klusterlet", func() error { return klusterlet.Setup(mgr, klusterlet.Options{Definitions: definitions}) }},
-		{"inventory", func() error { return inventory.Setup(mgr, o.Inventory) }},
+		{"inventory", func() error { return inventory.Setup(ctx, mgr, o.Inventory) }},
 		{"placement", func() error { return placement.Setup(mgr, placement.Options{Gather: statusWindow}) }},
 		{"manifestworkreplicaset", func() error {
 			return replicaset.Setup(ctx, mgr, replicaset.Options{Definitions: definitions, Gather: statusWindow})

@@ -599,6 +599,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"multicluster.x-k8s.io/v1alpha1 serviceexports":        "ServiceExport true [svcex] []",
 		"multicluster.x-k8s.io/v1alpha1 serviceimports":        "ServiceImport true [svcim] []",
 		"multicluster.x-k8s.io/v1alpha1 clusterprofiles":       "ClusterProfile true [] []",
+		"multicluster.x-k8s.io/v1alpha1 placementdecisions":    "PlacementDecision true [] []",
 		"release.argosy.io/v1alpha1 enclosedmanifests":         "EnclosedManifest false [] []",
 		"release.argosy.io/v1alpha1 releases":                  "Release true [rel] []",
 		"release.argosy.io/v1alpha1 releasestrategies":         "ReleaseStrategy true [rst] []",

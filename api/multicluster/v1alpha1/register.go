@@ -17,13 +17,14 @@ var GroupVersion = schema.GroupVersion{Group: "multicluster.x-k8s.io", Version: 
 var (
 	ServiceExportKind  = schema.GroupKind{Group: GroupVersion.Group, Kind: "ServiceExport"}
 	ClusterProfileKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "ClusterProfile"}
+	DecisionKind       = schema.GroupKind{Group: GroupVersion.Group, Kind: "PlacementDecision"}
 	ServiceImportKind  = schema.GroupKind{Group: GroupVersion.Group, Kind: "ServiceImport"}
 )
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &ServiceExport{}, &ServiceExportList{}, &ServiceImport{}, &ServiceImportList{},
-		&ClusterProfile{}, &ClusterProfileList{})
+		&ClusterProfile{}, &ClusterProfileList{}, &PlacementDecision{}, &PlacementDecisionList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

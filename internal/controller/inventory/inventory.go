@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -27,6 +26,8 @@ import (
 type Options struct {
 	// Namespace of the ClusterProfiles; empty for none. Those of this hub in other namespaces are deleted.
 	Namespace string
+	// Decisions publishes the clusters of each ResourceBinding as PlacementDecisions. Without it, those are deleted.
+	Decisions bool
 	// Access returns the way to a cluster through the hub.
 	Access func(cluster string) core.Access
 	// Clock defaults to the real clock.
@@ -41,13 +42,20 @@ const EventFailed = "ClusterProfileFailed"
 type reconciler struct {
 	Options
 	client client.Client
+	// live reads from the API server where a stale cache would cause a wrong deletion.
+	live   client.Reader
 	events commit.Events
+	warned *commit.Dedup[types.UID]
 }
 
 // Setup registers the controller with the manager.
-func Setup(mgr ctrl.Manager, o Options) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.Clock = cmp.Or(o.Clock, clock.PassiveClock(clock.RealClock{}))
-	r := &reconciler{o, mgr.GetClient(), commit.Recorder(mgr, "clusterprofile-controller")}
+	r := &reconciler{o, mgr.GetClient(), mgr.GetAPIReader(), commit.Recorder(mgr, "clusterprofile-controller"),
+		&commit.Dedup[types.UID]{}}
+	if err := setupDecisions(ctx, mgr, r); err != nil {
+		return err
+	}
 	inNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		if o.Namespace == "" {
 			return nil
@@ -76,8 +84,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, commit.Delete(ctx, r.client, was)
 	}
 	name := types.NamespacedName{Name: req.Name}
-	if err := r.client.Get(ctx, name, c); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if err := r.client.Get(ctx, name, c); apierrors.IsNotFound(err) {
+		return reconcile.Result{}, r.withdraw(ctx, was)
+	} else if err != nil {
+		return reconcile.Result{}, err
 	}
 	if err := r.client.Get(ctx, name, mc); apierrors.IsNotFound(err) {
 		mc = nil
@@ -88,12 +98,24 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case was != nil && was.DeletionTimestamp != nil, was == nil && c.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil
 	case was != nil && !core.IsOurs(was):
-		r.events.Eventf(c, corev1.EventTypeWarning, EventFailed, "ClusterProfile %s/%s is of cluster manager %q: delete it, "+
+		r.warn(c, EventFailed, fmt.Sprintf("ClusterProfile %s/%s is of cluster manager %q: delete it, "+
 			"or choose another namespace with inventory.namespace in the hub's configuration", was.Namespace, was.Name,
-			was.Spec.ClusterManager.Name)
+			was.Spec.ClusterManager.Name))
 		return reconcile.Result{}, nil
 	}
 	return commit.Requeue(0, r.write(ctx, was, core.Profile(r.Namespace, c, mc, was, r.Access(c.Name), r.Clock.Now())))
+}
+
+// withdraw deletes a ClusterProfile of this hub for which there is no Cluster.
+func (r *reconciler) withdraw(ctx context.Context, was *multiclusterv1alpha1.ClusterProfile) error {
+	if was == nil || !core.IsOurs(was) {
+		return nil
+	}
+	err := r.live.Get(ctx, client.ObjectKey{Name: was.Name}, &clusterv1alpha1.Cluster{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return commit.Delete(ctx, r.client, was)
 }
 
 // write creates want, or writes what differs from was: the object first, then its status.

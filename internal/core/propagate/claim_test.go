@@ -207,7 +207,8 @@ func TestExcluded(t *testing.T) {
 			}
 		})
 	}
-	for kind, want := range map[string]bool{"ClusterProfile": false, "ServiceExport": true, "ServiceImport": true} {
+	for kind, want := range map[string]bool{"ClusterProfile": false, "PlacementDecision": false,
+		"ServiceExport": true, "ServiceImport": true} {
 		if got := propagate.Propagable(schema.GroupKind{Group: "multicluster.x-k8s.io", Kind: kind}); got != want {
 			t.Errorf("%s is propagable: %t", kind, got)
 		}

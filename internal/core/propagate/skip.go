@@ -34,7 +34,7 @@ func Propagable(gk schema.GroupKind) bool {
 		return false
 	}
 	return !controlPlane[gk.Group] && !kind.Lookup(gk).MemberMade && gk != schema.GroupKind{Kind: "Event"} &&
-		gk != multiclusterv1alpha1.ClusterProfileKind &&
+		gk != multiclusterv1alpha1.ClusterProfileKind && gk != multiclusterv1alpha1.DecisionKind &&
 		gk != schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}
 }
 

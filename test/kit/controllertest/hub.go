@@ -127,6 +127,7 @@ var (
 		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "ServiceExport", "serviceexports", true),
 		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "ServiceImport", "serviceimports", true),
 		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterProfile", "clusterprofiles", true),
+		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "PlacementDecision", "placementdecisions", true),
 		kind(networkingv1alpha1.GroupVersion.Group, "v1alpha1", "MultiClusterService", "multiclusterservices", true),
 		kind(networkingv1alpha1.GroupVersion.Group, "v1alpha1", "MultiClusterIngress", "multiclusteringresses", true),
 		kind(remedyv1alpha1.GroupVersion.Group, "v1alpha1", "Remedy", "remedies", false),

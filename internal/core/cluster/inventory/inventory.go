@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -124,7 +125,8 @@ func properties(mc *clusterv1.ManagedCluster, were []multiclusterv1alpha1.Proper
 		return were
 	}
 	for _, claim := range mc.Status.ClusterClaims {
-		if claim.Value == "" || len(claim.Name) > nameLimit || len(claim.Value) > valueLimit {
+		if claim.Value == "" || utf8.RuneCountInString(claim.Name) > nameLimit ||
+			utf8.RuneCountInString(claim.Value) > valueLimit {
 			continue
 		}
 		p := multiclusterv1alpha1.Property{Name: claim.Name, Value: claim.Value,

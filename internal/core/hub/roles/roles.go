@@ -158,6 +158,7 @@ var Decisions = []Decision{
 	{Group: "cluster.karmada.io", Resource: "clusters", Status: true,
 		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: tends}, Why: whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
 	{Group: "multicluster.x-k8s.io", Resource: "clusterprofiles", Status: true, levels: readers, Why: whyProfiles},
+	{Group: "multicluster.x-k8s.io", Resource: "placementdecisions", levels: readers, Why: whyTheHubs},
 	{Group: "cluster.open-cluster-management.io", Resource: "managedclusters", Status: true,
 		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: tends},
 		Why:    whyFleet + ". The rights to register clusters, to accept them and to move them between sets are granted separately"},
