@@ -275,6 +275,36 @@ func TestPoliciesAndTheSwitchEndWhatClustersExport(t *testing.T) {
 	})
 }
 
+// Objects with the names of imports that the hub does not manage stay, and the exporting cluster learns of them.
+func TestObjectsWithTheNamesOfImportsStay(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		x, _ := newClusterSet(t)
+		x.members["m2"].Put(&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+			ObjectMeta: named("derived-web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"}}})
+		x.members["m3"].Put(&multiclusterv1alpha1.ServiceImport{TypeMeta: metav1.TypeMeta{
+			APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceImport"}, ObjectMeta: named("web"),
+			Spec: multiclusterv1alpha1.ServiceImportSpec{Type: multiclusterv1alpha1.Headless,
+				Ports: []multiclusterv1alpha1.ServicePort{{Port: 7}}}})
+		x.setEndpoints("m1", "10.0.0.1")
+		x.exports("m1", 0, 80)
+		x.wantConditions("m1", "Valid=True/Valid", "Ready=False/Failed")
+		x.imports(80, "m1", "m1", "m2")
+		x.reaches("m1", "derived-web", "10.0.0.1")
+		x.reaches("m2", "derived-web")
+		if u := x.members["m2"].Object(controllertest.Service, "shop", "derived-web"); u.GetLabels() != nil {
+			t.Errorf("m2 has %v", u)
+		}
+		x.imports(7, "", "m3")
+
+		// They go, and all is well.
+		x.members["m2"].Remove(controllertest.Service, "shop", "derived-web")
+		x.members["m3"].Remove(beta("ServiceImport"), "shop", "web")
+		x.imports(80, "m1", "m3")
+		x.reaches("m2", "derived-web", "10.0.0.1")
+		x.wantConditions("m1", "Ready=True/Exported")
+	})
+}
+
 // The namespaces of Kubernetes and of hubs hold rights: what one cluster exports there reaches no other.
 func TestNamespacesOfTheSystemAreNotShared(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {

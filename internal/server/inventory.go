@@ -71,7 +71,9 @@ func (h *Hub) inventory() (inventory.Options, error) {
 	if h.config.Inventory.Server != "" {
 		server = strings.TrimSuffix(h.config.Inventory.Server, "/")
 	}
-	return inventory.Options{Namespace: h.config.Inventory.Namespace, Decisions: h.config.Inventory.Decisions, Access: func(cluster string) core.Access {
+	access := func(cluster string) core.Access {
 		return core.Access{Server: server + proxy.Path(cluster), Authorities: authorities}
-	}}, nil
+	}
+	return inventory.Options{Namespace: h.config.Inventory.Namespace, Decisions: h.config.Inventory.Decisions,
+		Access: access}, nil
 }

@@ -98,6 +98,16 @@ var doorTests = map[string][]string{
 		"TestOnlyTheHubWritesTheOriginOfAnObject",
 		"TestNoClusterIsCreatedBesideAManagedCluster",
 	},
+	"PlacementDecision of `multicluster.x-k8s.io`": {
+		"TestDecisionsOfABinding",
+		"TestDecisionsAreInTheNamespaceOfTheWorkload",
+	},
+	"ServiceExport in a cluster, with `mcs: auto`": {
+		"TestServicesThatClustersExportAreImportedEverywhere",
+		"TestObjectsWithTheNamesOfImportsStay",
+		"TestNamespacesOfTheSystemAreNotShared",
+		"TestExportsSetNoLabelsOfHubs",
+	},
 	"ClusterProfile": {
 		"TestProgramsReachTheClustersOfTheInventory",
 		"TestCredentialIsOnlyForTheProxiesOfTheHub",

@@ -178,4 +178,7 @@ func TestProgramsReachTheClustersOfTheInventory(t *testing.T) {
 	})
 	p.Spec.DisplayName = "mine"
 	forbidden(t, runner.Update(t.Context(), p), "clusterprofiles")
+	d := &multiclusterv1alpha1.PlacementDecision{}
+	d.Namespace, d.Name = "argosy-inventory", "mine"
+	forbidden(t, runner.Create(t.Context(), d), "placementdecisions")
 }

@@ -13,13 +13,18 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	core "github.com/argosy-io/argosy/internal/core/cluster/inventory"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
 func start(w *controllertest.Hub, namespace string) (stop func()) {
-	return w.Run(func(_ context.Context, mgr ctrl.Manager) error {
-		return Setup(mgr, Options{Namespace: namespace, Access: func(name string) core.Access {
+	return startWith(w, namespace, false)
+}
+
+func startWith(w *controllertest.Hub, namespace string, decisions bool) (stop func()) {
+	return w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
+		return Setup(ctx, mgr, Options{Namespace: namespace, Decisions: decisions, Access: func(name string) core.Access {
 			return core.Access{Server: "https://hub:7443/" + name}
 		}})
 	})
@@ -100,6 +105,11 @@ func testInventory(t *testing.T) {
 	copied.Spec, copied.OwnerReferences = eu.Spec, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap",
 		Name: "copy", UID: "1", Controller: new(true)}}
 	w.Make(copied)
+	// One that an administrator invents for no cluster goes.
+	invented := profile("fleet", "none")
+	invented.Spec = eu.Spec
+	w.Make(invented)
+	absent(w, invented)
 	w.Make(cluster("us"))
 	w.Eventually("the foreign ClusterProfile is named", func() string {
 		for _, text := range w.Events() {
@@ -129,6 +139,88 @@ func testInventory(t *testing.T) {
 	}
 	if !w.HasObject(profile("theirs", "copy")) {
 		t.Error("the copy of another controller is gone")
+	}
+	w.Disconnected(stop)
+}
+
+func decision(name string) *multiclusterv1alpha1.PlacementDecision {
+	return &multiclusterv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+}
+
+// chosen waits until the PlacementDecision of the binding has these clusters.
+func chosen(w *controllertest.Hub, clusters ...string) {
+	w.Eventually(fmt.Sprintf("the decision is %v", clusters), func() string {
+		d := decision("web-deployment-0")
+		var got []string
+		if w.HasObject(d) {
+			for _, c := range d.Decisions {
+				got = append(got, c.ClusterProfileRef.Namespace+"/"+c.ClusterProfileRef.Name)
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(clusters, " ") {
+			return fmt.Sprint(got)
+		}
+		return ""
+	})
+}
+
+func TestDecisionsAreInTheNamespaceOfTheWorkload(t *testing.T) { controllertest.Run(t, testDecisions) }
+
+func testDecisions(t *testing.T) {
+	w := controllertest.New(t)
+	stop := startWith(w, "fleet", true)
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+		Name: "web"}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "eu"}}
+	foreign := decision("db-deployment-0")
+	w.Make(foreign)
+	w.Make(b)
+	chosen(w, "fleet/eu")
+	move := func(clusters ...workv1alpha2.TargetCluster) {
+		controllertest.Change(w, b, func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = clusters })
+	}
+
+	// 1. It follows the binding with one write for each change, and stays while nothing is chosen.
+	w.Quiet()
+	move(workv1alpha2.TargetCluster{Name: "us"}, workv1alpha2.TargetCluster{Name: "eu"})
+	chosen(w, "fleet/eu", "fleet/us")
+	move()
+	if writes := w.Quiet(); fmt.Sprint(writes) != "[update resourcebindings shop/web-deployment "+
+		"update placementdecisions shop/web-deployment-0 update resourcebindings shop/web-deployment]" {
+		t.Errorf("written was %v", writes)
+	}
+	chosen(w, "fleet/eu", "fleet/us")
+	move(workv1alpha2.TargetCluster{Name: "us"})
+	chosen(w, "fleet/us")
+
+	// 2. Changes of others are undone.
+	controllertest.Change(w, decision("web-deployment-0"), func(d *multiclusterv1alpha1.PlacementDecision) {
+		d.Decisions = nil
+	})
+	chosen(w, "fleet/us")
+	w.Gone(decision("web-deployment-0"))
+	chosen(w, "fleet/us")
+
+	// 3. A foreign one of the name of a binding stays, and an event names it.
+	db := b.DeepCopy()
+	db.ObjectMeta = metav1.ObjectMeta{Namespace: "shop", Name: "db-deployment"}
+	w.Make(db)
+	w.Eventually("the foreign PlacementDecision is named", func() string {
+		for _, text := range w.Events() {
+			if strings.Contains(text, "PlacementDecision shop/db-deployment-0 belongs to another program: delete it") {
+				return ""
+			}
+		}
+		return fmt.Sprint(w.Events())
+	})
+
+	// 4. Without the switch they go, and foreign ones stay.
+	w.Disconnected(stop)
+	stop = start(w, "fleet")
+	chosen(w)
+	if !w.HasObject(foreign) {
+		t.Error("the foreign PlacementDecision is gone")
 	}
 	w.Disconnected(stop)
 }
