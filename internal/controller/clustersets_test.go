@@ -55,13 +55,24 @@ func beta(name string) membertest.Kind {
 
 // exports has a member export its headless Service web, created at a minute.
 func (x *exchange) exports(member string, minute int, port int32) {
-	x.members[member].Put(&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "None",
-			Ports: []corev1.ServicePort{{Name: "http", Protocol: "TCP", Port: port}}}})
+	x.service(member, "None", port)
 	e := &multiclusterv1alpha1.ServiceExport{TypeMeta: metav1.TypeMeta{APIVersion: "multicluster.x-k8s.io/v1beta1",
 		Kind: "ServiceExport"}, ObjectMeta: named("web")}
 	e.CreationTimestamp = metav1.NewTime(time.Date(2026, 12, 3, 12, minute, 0, 0, time.UTC))
-	x.members[member].Put(e)
+	if x.members[member].Object(beta("ServiceExport"), "shop", "web") == nil {
+		x.members[member].Put(e)
+	}
+}
+
+// service gives a member the Service web with an address.
+func (x *exchange) service(member, ip string, port int32) {
+	s := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: named("web"),
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: ip, ClusterIPs: []string{ip},
+			Ports: []corev1.ServicePort{{Name: "http", Protocol: "TCP", Port: port}}}}
+	if ip != "None" {
+		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+	}
+	x.members[member].Put(s)
 }
 
 // imports waits until members have the ServiceImport with a port from clusters; 0 is for none.
@@ -189,11 +200,9 @@ func TestExportsThatAreNotValidAreNotImported(t *testing.T) {
 func TestImportsHaveTheAddressOfTheirCluster(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x, _ := newClusterSet(t)
-		x.exports("m1", 0, 80)
-		x.members["m1"].Put(&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-			ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.1",
-				ClusterIPs: []string{"10.96.0.1"}, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-				Ports: []corev1.ServicePort{{Name: "http", Protocol: "TCP", Port: 80}}}})
+		x.service("m1", "10.96.0.1", 80)
+		x.members["m1"].Put(&multiclusterv1alpha1.ServiceExport{TypeMeta: metav1.TypeMeta{
+			APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceExport"}, ObjectMeta: named("web")})
 		x.Eventually("m2 has the derived Service", func() string {
 			if x.members["m2"].Object(controllertest.Service, "shop", "derived-web") == nil {
 				return "it has none"
@@ -280,7 +289,8 @@ func TestObjectsWithTheNamesOfImportsStay(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x, _ := newClusterSet(t)
 		x.members["m2"].Put(&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-			ObjectMeta: named("derived-web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"}}})
+			ObjectMeta: named("derived-web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"},
+				ClusterIP: "10.2.0.9", ClusterIPs: []string{"10.2.0.9"}}})
 		x.members["m3"].Put(&multiclusterv1alpha1.ServiceImport{TypeMeta: metav1.TypeMeta{
 			APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceImport"}, ObjectMeta: named("web"),
 			Spec: multiclusterv1alpha1.ServiceImportSpec{Type: multiclusterv1alpha1.Headless,

@@ -48,7 +48,7 @@ type Shared struct {
 	// Known is true once ServiceExports and Services are listed. Export is nil without a ServiceExport.
 	Known  bool
 	Export *mcs.Export
-	// Derived is the derived Service; nil if there is none or it is not known.
+	// Derived is the derived Service that a hub wrote; nil if there is none or it is not known.
 	Derived *mcs.Service
 	// Imported is true if a hub has written the ServiceImport. From are the clusters in its status.
 	Imported bool
@@ -107,7 +107,7 @@ func (m *Member) Shared(of types.NamespacedName) (s Shared) {
 			s.Export.Service = &service.kept
 		}
 	}
-	if service, has := c.services.known(derived(of)); has {
+	if service, has := c.services.known(derived(of)); has && service.kept.Managed {
 		s.Derived = &service.kept
 	}
 	_, exports := c.exports.get(of)

@@ -208,7 +208,7 @@ func (r *clusterSets) reconcile(ctx context.Context, key types.NamespacedName) (
 	if merged.Spec == nil {
 		err = r.withdraw(ctx, me)
 	} else {
-		e, broken := service.ClusterSet(me, exports, merged, consumers, standing)
+		e, stuck, broken := service.ClusterSet(me, exports, merged, consumers, standing)
 		if broken != nil {
 			return next, broken
 		}
@@ -217,10 +217,15 @@ func (r *clusterSets) reconcile(ctx context.Context, key types.NamespacedName) (
 			return next, broken
 		}
 		next, err = x.next, x.failed
-		refused = text.Lines(service.Refused(x.Decision, x.standing), 3)
-		if why := obstacle(x.failed); why != "" {
-			refused = why
+		lines := service.Refused(x.Decision, x.standing)
+		for _, cluster := range stuck {
+			lines = append(lines, fmt.Sprintf("cluster %q: Service %s cannot change between headless and not: delete the "+
+				"ServiceExports of all clusters, and create them again", cluster, e.Service))
 		}
+		if why := obstacle(x.failed); why != "" {
+			lines = append(lines, why)
+		}
+		refused = text.Lines(lines, 3)
 	}
 
 	// 3. Write the status of the exports and imports.

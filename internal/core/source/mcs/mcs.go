@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
 // Export is the ServiceExport of one cluster, with the Service of the same name there.
@@ -43,6 +44,8 @@ type Service struct {
 	InternalTrafficPolicy *corev1.ServiceInternalTrafficPolicy   `json:"internalTrafficPolicy,omitempty"`
 	TrafficDistribution   *string                                `json:"trafficDistribution,omitempty"`
 	ImportType            multiclusterv1alpha1.ServiceImportType `json:"importType,omitempty"`
+	// Managed is true if a hub wrote the Service.
+	Managed bool `json:"-"`
 }
 
 // ExportOf returns the part of a ServiceExport that counts. Labels and annotations to which a hub gives a meaning are
@@ -69,7 +72,7 @@ func ServiceOf(s *corev1.Service) Service {
 	out := Service{Type: s.Spec.Type, ClusterIPs: s.Spec.ClusterIPs, Families: s.Spec.IPFamilies,
 		Affinity: s.Spec.SessionAffinity, AffinityConfig: s.Spec.SessionAffinityConfig,
 		InternalTrafficPolicy: s.Spec.InternalTrafficPolicy, TrafficDistribution: s.Spec.TrafficDistribution,
-		ImportType: multiclusterv1alpha1.ClusterSetIP}
+		ImportType: multiclusterv1alpha1.ClusterSetIP, Managed: s.Labels[workv1alpha2.ManagedLabel] == "true"}
 	if s.Spec.ClusterIP == corev1.ClusterIPNone {
 		out.ImportType, out.ClusterIPs = multiclusterv1alpha1.Headless, nil
 	}

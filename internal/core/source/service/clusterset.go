@@ -28,33 +28,39 @@ type Consumer struct {
 }
 
 // ClusterSet returns the exchange of a Service that clusters export themselves. standing are the existing Works of its
-// owner. A consumer gets the ServiceImport once the derived Service has its addresses.
+// owner, and one export is valid. A consumer gets the ServiceImport once the derived Service has its addresses. stuck
+// are the consumers, sorted, whose derived Service is headless and should not be, or the reverse: they keep the former
+// ServiceImport, since Kubernetes does not change the type.
 func ClusterSet(owner Owner, exports []mcs.Export, merged mcs.Merged, consumers map[string]Consumer,
-	standing []*workv1alpha1.Work) (Exchange, error) {
-	if merged.Spec == nil {
-		return Exchange{Owner: owner}, nil
-	}
+	standing []*workv1alpha1.Work) (x Exchange, stuck []string, err error) {
 	common := &multiclusterv1alpha1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name, Labels: merged.Labels,
 			Annotations: merged.Annotations}, Spec: *merged.Spec}
-	x := Import(common, merged.Exporters, slices.Collect(maps.Keys(consumers)))
+	x = Import(common, merged.Exporters, slices.Collect(maps.Keys(consumers)))
 	x.Owner = owner
 	exports = slices.SortedFunc(slices.Values(exports), func(a, b mcs.Export) int {
 		return strings.Compare(a.Cluster, b.Cluster)
 	})
 	text, err := json.Marshal(exports)
 	if err != nil {
-		return x, fmt.Errorf("write the exports of Service %s/%s: %w", owner.Namespace, owner.Name, err)
+		return x, nil, fmt.Errorf("write the exports of Service %s/%s: %w", owner.Namespace, owner.Name, err)
 	}
 	x.importNotes = map[string]string{wellknown.ServiceExportsAnnotation: string(text)}
 	x.imports = map[string]*multiclusterv1alpha1.ServiceImport{}
 	before := standingImports(standing)
 	for cluster, c := range consumers {
-		if i := importOf(common, c, before[cluster]); i != nil {
+		i := before[cluster]
+		if c.Derived != nil && c.Derived.ImportType != merged.Spec.Type {
+			stuck = append(stuck, cluster)
+		} else {
+			i = importOf(common, c, i)
+		}
+		if i != nil {
 			x.imports[cluster] = i
 		}
 	}
-	return x, nil
+	slices.Sort(stuck)
+	return x, stuck, nil
 }
 
 // importOf returns the ServiceImport of a consumer; nil while its addresses are not known. before is the former one, or
@@ -72,10 +78,8 @@ func importOf(common *multiclusterv1alpha1.ServiceImport, c Consumer,
 	case i.Spec.Type == multiclusterv1alpha1.Headless:
 	case c.Derived != nil && len(c.Derived.ClusterIPs) > 0:
 		i.Spec.IPs, i.Spec.IPFamilies = c.Derived.ClusterIPs, c.Derived.Families
-	case before == nil:
-		return nil
-	case before.Spec.Type == multiclusterv1alpha1.Headless:
-		return before // the derived Service cannot change its type, which its cluster reports
+	case before == nil || before.Spec.Type == multiclusterv1alpha1.Headless:
+		return before
 	default:
 		i.Spec.IPs, i.Spec.IPFamilies = before.Spec.IPs, before.Spec.IPFamilies
 	}
