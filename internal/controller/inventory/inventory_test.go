@@ -181,16 +181,17 @@ func testDecisions(t *testing.T) {
 		controllertest.Change(w, b, func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = clusters })
 	}
 
-	// 1. It follows the binding with one write for each change, and stays while nothing is chosen.
+	// 1. It follows the binding with one write for each change, also to a cluster that sorts first. It stays while
+	// nothing is chosen.
 	w.Quiet()
-	move(workv1alpha2.TargetCluster{Name: "us"}, workv1alpha2.TargetCluster{Name: "eu"})
-	chosen(w, "fleet/eu", "fleet/us")
+	move(workv1alpha2.TargetCluster{Name: "asia"}, workv1alpha2.TargetCluster{Name: "eu"})
+	chosen(w, "fleet/asia", "fleet/eu")
 	move()
 	if writes := w.Quiet(); fmt.Sprint(writes) != "[update resourcebindings shop/web-deployment "+
 		"update placementdecisions shop/web-deployment-0 update resourcebindings shop/web-deployment]" {
 		t.Errorf("written was %v", writes)
 	}
-	chosen(w, "fleet/eu", "fleet/us")
+	chosen(w, "fleet/asia", "fleet/eu")
 	move(workv1alpha2.TargetCluster{Name: "us"})
 	chosen(w, "fleet/us")
 
@@ -202,18 +203,46 @@ func testDecisions(t *testing.T) {
 	w.Gone(decision("web-deployment-0"))
 	chosen(w, "fleet/us")
 
-	// 3. A foreign one of the name of a binding stays, and an event names it.
+	// 3. A foreign one of the name of a binding stays, and an event names it once. That of a former binding goes with it.
+	former := decision("api-deployment-0")
+	former.OwnerReferences = []metav1.OwnerReference{{APIVersion: workv1alpha2.GroupVersion.String(),
+		Kind: "ResourceBinding", Name: "api-deployment", UID: "former", Controller: new(true)}}
+	w.Make(former)
+	api := b.DeepCopy()
+	api.ObjectMeta = metav1.ObjectMeta{Namespace: "shop", Name: "api-deployment"}
+	w.Make(api)
 	db := b.DeepCopy()
 	db.ObjectMeta = metav1.ObjectMeta{Namespace: "shop", Name: "db-deployment"}
 	w.Make(db)
-	w.Eventually("the foreign PlacementDecision is named", func() string {
-		for _, text := range w.Events() {
-			if strings.Contains(text, "PlacementDecision shop/db-deployment-0 belongs to another program: delete it") {
-				return ""
-			}
+	named := func(text string) (n int) {
+		for _, event := range w.Events() {
+			n += strings.Count(event, text)
 		}
-		return fmt.Sprint(w.Events())
+		return n
+	}
+	warning := "PlacementDecision shop/db-deployment-0 belongs to another program: delete it"
+	w.Eventually("the foreign PlacementDecision is named", func() string {
+		if named(warning) == 0 {
+			return fmt.Sprint(w.Events())
+		}
+		return ""
 	})
+	controllertest.Change(w, db, func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters[0].Name = "asia" })
+	w.Quiet()
+	if named(warning) != 1 || named("api-deployment-0") > 0 {
+		t.Errorf("the events are %v", w.Events())
+	}
+	for _, name := range []string{"db-deployment-0", "api-deployment-0"} {
+		w.Gone(decision(name))
+		w.Eventually(name+" is the hub's", func() string {
+			if d := decision(name); !w.HasObject(d) || !core.IsDecision(d) || len(d.Decisions) != 1 {
+				return fmt.Sprint(d)
+			}
+			return ""
+		})
+	}
+	foreign = decision("other-0")
+	w.Make(foreign)
 
 	// 4. Without the switch they go, and foreign ones stay.
 	w.Disconnected(stop)
