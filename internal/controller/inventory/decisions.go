@@ -48,11 +48,8 @@ func setupDecisions(ctx context.Context, mgr ctrl.Manager, r *reconciler) error 
 	b := ctrl.NewControllerManagedBy(mgr).Named("clusterprofile-decision").
 		Watches(&multiclusterv1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
 			d client.Object) []reconcile.Request {
-			if !core.IsDecision(d.(*multiclusterv1alpha1.PlacementDecision)) {
-				return nil
-			}
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: d.GetNamespace(),
-				Name: metav1.GetControllerOf(d).Name}}}
+				Name: core.BindingName(d.(*multiclusterv1alpha1.PlacementDecision))}}}
 		}))
 	if r.Decisions {
 		b = b.Watches(&workv1alpha2.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(
@@ -102,6 +99,9 @@ func (d *decisions) put(ctx context.Context, b *workv1alpha2.ResourceBinding,
 		return d.client.Update(ctx, want)
 	}
 	err := d.client.Create(ctx, want)
+	if err == nil {
+		d.warned.Forget(b.UID)
+	}
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -109,12 +109,15 @@ func (d *decisions) put(ctx context.Context, b *workv1alpha2.ResourceBinding,
 	if err := d.live.Get(ctx, client.ObjectKeyFromObject(want), is); err != nil {
 		return err
 	}
-	if !metav1.IsControlledBy(is, b) {
+	switch {
+	case metav1.IsControlledBy(is, b):
+		return err // it is not in the cache yet
+	case core.IsDecision(is): // the garbage collector deletes it with the former binding of this name
+	default:
 		d.warn(b, EventDecisionFailed, fmt.Sprintf("PlacementDecision %s/%s belongs to another program: delete it",
 			is.Namespace, is.Name))
-		return nil
 	}
-	return err // it is not in the cache yet
+	return nil // its deletion causes an event
 }
 
 // warn records a warning event once per message.

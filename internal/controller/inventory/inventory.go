@@ -103,6 +103,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			was.Spec.ClusterManager.Name))
 		return reconcile.Result{}, nil
 	}
+	r.warned.Forget(c.UID)
 	return commit.Requeue(0, r.write(ctx, was, core.Profile(r.Namespace, c, mc, was, r.Access(c.Name), r.Clock.Now())))
 }
 

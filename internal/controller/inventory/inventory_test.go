@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,16 +182,17 @@ func testDecisions(t *testing.T) {
 		controllertest.Change(w, b, func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = clusters })
 	}
 
-	// 1. It follows the binding with one write for each change, and stays while nothing is chosen.
+	// 1. It follows the binding with one write for each change, also to a cluster that sorts first. It stays while
+	// nothing is chosen.
 	w.Quiet()
-	move(workv1alpha2.TargetCluster{Name: "us"}, workv1alpha2.TargetCluster{Name: "eu"})
-	chosen(w, "fleet/eu", "fleet/us")
+	move(workv1alpha2.TargetCluster{Name: "asia"}, workv1alpha2.TargetCluster{Name: "eu"})
+	chosen(w, "fleet/asia", "fleet/eu")
 	move()
 	if writes := w.Quiet(); fmt.Sprint(writes) != "[update resourcebindings shop/web-deployment "+
 		"update placementdecisions shop/web-deployment-0 update resourcebindings shop/web-deployment]" {
 		t.Errorf("written was %v", writes)
 	}
-	chosen(w, "fleet/eu", "fleet/us")
+	chosen(w, "fleet/asia", "fleet/eu")
 	move(workv1alpha2.TargetCluster{Name: "us"})
 	chosen(w, "fleet/us")
 
@@ -202,18 +204,42 @@ func testDecisions(t *testing.T) {
 	w.Gone(decision("web-deployment-0"))
 	chosen(w, "fleet/us")
 
-	// 3. A foreign one of the name of a binding stays, and an event names it.
+	// 3. A foreign one of the name of a binding stays, and an event names it. That of a former binding has no event.
+	former := decision("api-deployment-0")
+	former.OwnerReferences = []metav1.OwnerReference{{APIVersion: workv1alpha2.GroupVersion.String(),
+		Kind: "ResourceBinding", Name: "api-deployment", UID: "former", Controller: new(true)}}
+	w.Make(former)
+	api := b.DeepCopy()
+	api.ObjectMeta = metav1.ObjectMeta{Namespace: "shop", Name: "api-deployment"}
+	w.Make(api)
 	db := b.DeepCopy()
 	db.ObjectMeta = metav1.ObjectMeta{Namespace: "shop", Name: "db-deployment"}
 	w.Make(db)
+	named := func(text string) bool {
+		return slices.ContainsFunc(w.Events(), func(event string) bool { return strings.Contains(event, text) })
+	}
+	warning := "PlacementDecision shop/db-deployment-0 belongs to another program: delete it"
 	w.Eventually("the foreign PlacementDecision is named", func() string {
-		for _, text := range w.Events() {
-			if strings.Contains(text, "PlacementDecision shop/db-deployment-0 belongs to another program: delete it") {
-				return ""
-			}
+		if !named(warning) {
+			return fmt.Sprint(w.Events())
 		}
-		return fmt.Sprint(w.Events())
+		return ""
 	})
+	w.Quiet()
+	if named("api-deployment-0") {
+		t.Errorf("the events are %v", w.Events())
+	}
+	for _, name := range []string{"db-deployment-0", "api-deployment-0"} {
+		w.Gone(decision(name))
+		w.Eventually(name+" is the hub's", func() string {
+			if d := decision(name); !w.HasObject(d) || !core.IsDecision(d) || len(d.Decisions) != 1 {
+				return fmt.Sprint(d)
+			}
+			return ""
+		})
+	}
+	foreign = decision("other-0")
+	w.Make(foreign)
 
 	// 4. Without the switch they go, and foreign ones stay.
 	w.Disconnected(stop)

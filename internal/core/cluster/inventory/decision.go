@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -33,16 +35,27 @@ func Decided(b *workv1alpha2.ResourceBinding, namespace string) (all []multiclus
 	for _, task := range b.Spec.GracefulEvictionTasks {
 		add(task.FromCluster, "The workload leaves the cluster once it runs elsewhere.")
 	}
-	slices.SortFunc(all, func(a, b multiclusterv1alpha1.ClusterDecision) int {
-		return strings.Compare(a.ClusterProfileRef.Name, b.ClusterProfileRef.Name)
-	})
+	slices.SortFunc(all, byCluster)
 	return all
+}
+
+func byCluster(a, b multiclusterv1alpha1.ClusterDecision) int {
+	return strings.Compare(a.ClusterProfileRef.Name, b.ClusterProfileRef.Name)
 }
 
 // IsDecision reports whether the hub wrote a PlacementDecision.
 func IsDecision(d *multiclusterv1alpha1.PlacementDecision) bool {
 	of := metav1.GetControllerOf(d)
 	return of != nil && of.APIVersion == workv1alpha2.GroupVersion.String() && of.Kind == "ResourceBinding"
+}
+
+// BindingName returns the name of the binding that a PlacementDecision is for. If another program wrote it, that is the
+// binding whose decision has the same name.
+func BindingName(d *multiclusterv1alpha1.PlacementDecision) string {
+	if IsDecision(d) {
+		return metav1.GetControllerOf(d).Name
+	}
+	return d.Name[:max(0, strings.LastIndex(d.Name, "-"))]
 }
 
 // Decisions returns the PlacementDecisions to write for the clusters of a binding, and those to delete afterwards. were
@@ -77,6 +90,7 @@ func Decisions(b *workv1alpha2.ResourceBinding, clusters []multiclusterv1alpha1.
 	for i := range slots {
 		n := min(len(moving), maxDecisions-len(slots[i]))
 		slots[i], moving = append(slots[i], moving[:n]...), moving[n:]
+		slices.SortFunc(slots[i], byCluster)
 		want := multiclusterv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace,
 			Name: sliceName(b.Name, i)}}
 		at := slices.IndexFunc(were, func(was multiclusterv1alpha1.PlacementDecision) bool { return was.Name == want.Name })
@@ -88,7 +102,8 @@ func Decisions(b *workv1alpha2.ResourceBinding, clusters []multiclusterv1alpha1.
 				names.Binding(b.Spec.Resource.Kind, b.Spec.Resource.Name))}
 		want.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(b,
 			workv1alpha2.GroupVersion.WithKind("ResourceBinding"))}
-		want.Decisions, want.SchedulerName = slots[i], b.Spec.SchedulerName
+		want.Decisions = slots[i]
+		want.SchedulerName = cmp.Or(b.Spec.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 		if at < 0 || !equality.Semantic.DeepEqual(want, were[at]) {
 			write = append(write, want)
 		}

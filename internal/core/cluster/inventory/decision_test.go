@@ -71,12 +71,28 @@ func TestDecisionsOfABinding(t *testing.T) {
 		if got := slicesOf(write); got != tc.write {
 			t.Errorf("%s: %q is written, want %q", story, got, tc.write)
 		}
+		left := slices.Clone(write)
+		for _, was := range tc.were {
+			if !strings.Contains(tc.write+" "+tc.gone, was.Name+":") {
+				left = append(left, was)
+			}
+		}
+		if again, _ := decide(tc.binding, left); len(again) > 0 {
+			t.Errorf("%s: %q is written twice", story, slicesOf(again))
+		}
 		if got := slicesOf(gone); got != tc.gone {
 			t.Errorf("%s: %q is deleted, want %q", story, got, tc.gone)
 		}
 	}
 
+	foreign := multiclusterv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: "db-deployment-0"}}
+	if got := BindingName(&foreign); got != "db-deployment" || IsDecision(&foreign) {
+		t.Errorf("the foreign one is for binding %q", got)
+	}
 	d := of(binding(0, 1, "c001", "c000"))[0]
+	if got := BindingName(&d); got != "web-deployment" {
+		t.Errorf("it is for binding %q", got)
+	}
 	if got := fmt.Sprint(d.Decisions); got != "[{{c000 fleet} The scheduler chose the cluster.} "+
 		"{{c001 fleet} The workload leaves the cluster once it runs elsewhere.}]" {
 		t.Errorf("the decisions are %s", got)

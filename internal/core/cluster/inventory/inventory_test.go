@@ -44,7 +44,7 @@ func claims(pairs ...string) *clusterv1.ManagedCluster {
 func TestProfileOfACluster(t *testing.T) {
 	p := Profile("fleet", cluster(&metav1.Condition{Status: metav1.ConditionTrue, Reason: "ClusterReady", Message: "ok"}),
 		claims("region.open-cluster-management.io", "eu-1", "id.k8s.io", "abc", "id.k8s.io", "twice", "empty", "", "long",
-			strings.Repeat("x", valueLimit+1)), nil, at, start)
+			strings.Repeat("x", valueLimit+1), "wide", strings.Repeat("é", valueLimit)), nil, at, start)
 	if p.Namespace != "fleet" || p.Name != "eu" || p.Spec.ClusterManager.Name != "argosy" ||
 		p.Labels["x-k8s.io/cluster-manager"] != "argosy" || p.Labels["env"] != "prod" ||
 		p.Status.Version.Kubernetes != "v1.36.3" || metav1.GetControllerOf(p).UID != "1" {
@@ -54,7 +54,8 @@ func TestProfileOfACluster(t *testing.T) {
 	for _, property := range p.Status.Properties {
 		properties = append(properties, property.Name+"="+property.Value)
 	}
-	if got := strings.Join(properties, " "); got != "id.k8s.io=abc region.open-cluster-management.io=eu-1" {
+	if got := strings.Join(properties, " "); got != "id.k8s.io=abc region.open-cluster-management.io=eu-1 wide="+
+		strings.Repeat("é", valueLimit) {
 		t.Errorf("the properties are %q", got)
 	}
 	provider := p.Status.AccessProviders[0]
