@@ -59,13 +59,14 @@ func (c *InventoryConfig) validate() error {
 
 // inventory returns what the ClusterProfiles say of this hub.
 func (h *Hub) inventory() (inventory.Options, error) {
-	authorities, err := os.ReadFile(cmp.Or(h.config.Inventory.CertificateAuthority, h.files.Trust))
+	file := cmp.Or(h.config.Inventory.CertificateAuthority, h.files.Trust)
+	authorities, err := os.ReadFile(file)
 	if err != nil {
 		return inventory.Options{}, fmt.Errorf("read the certificate authorities of ClusterProfiles: %w", err)
 	}
 	if _, err := cert.ParseCertsPEM(authorities); err != nil {
-		return inventory.Options{}, fmt.Errorf("inventory.certificateAuthority %s: %w: correct "+
-			"--inventory-certificate-authority", h.config.Inventory.CertificateAuthority, err)
+		return inventory.Options{}, fmt.Errorf("read the certificate authorities of ClusterProfiles in %s: %w: correct "+
+			"--inventory-certificate-authority", file, err)
 	}
 	server := h.url
 	if h.config.Inventory.Server != "" {
