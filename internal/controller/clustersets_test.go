@@ -218,7 +218,16 @@ func TestImportsHaveTheAddressOfTheirCluster(t *testing.T) {
 			_ = unstructured.SetNestedStringSlice(u.Object, []string{"IPv4"}, "spec", "ipFamilies")
 			x.members["m2"].Put(u)
 		}
-		for _, ip := range []string{"10.2.0.7", "10.2.0.8"} {
+		for i, ip := range []string{"10.2.0.7", "10.2.0.8"} {
+			if i > 0 { // somebody exports the derived Service as well
+				e := &multiclusterv1alpha1.ServiceExport{TypeMeta: metav1.TypeMeta{
+					APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceExport"}, ObjectMeta: named("derived-web")}
+				x.members["m2"].Put(e)
+				x.Eventually("it is imported", func() string {
+					return map[bool]string{true: "it is not"}[x.members["m1"].Object(controllertest.Service, "shop",
+						"derived-derived-web") == nil]
+				})
+			}
 			assign(ip)
 			x.Eventually("m2 imports the address "+ip, func() string {
 				u := x.members["m2"].Object(beta("ServiceImport"), "shop", "web")

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -41,12 +42,15 @@ type clusterSets struct {
 	*exchanges
 
 	mu sync.Mutex
-	// known has the Services that a cluster exports or imports, by the name of each and of its derived Service.
-	known map[types.NamespacedName]types.NamespacedName
+	// known has the Services that a cluster exports or imports, and derived these by the name of the derived Service,
+	// which clusters may export as well.
+	known   sets.Set[types.NamespacedName]
+	derived map[types.NamespacedName]types.NamespacedName
 }
 
 func setupClusterSets(mgr ctrl.Manager, x *exchanges) error {
-	r := &clusterSets{exchanges: x, known: map[types.NamespacedName]types.NamespacedName{}}
+	r := &clusterSets{exchanges: x, known: sets.New[types.NamespacedName](),
+		derived: map[types.NamespacedName]types.NamespacedName{}}
 	options := controller.Options{MaxConcurrentReconciles: concurrency,
 		RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}
 	services := ctrl.NewControllerManagedBy(mgr).Named("clusterset-service").WithOptions(options).
@@ -119,32 +123,36 @@ func (r *clusterSets) affected(cluster string, of types.NamespacedName) []reconc
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if key, known := r.known[of]; known {
-		return []reconcile.Request{{NamespacedName: key}}
+	var all []reconcile.Request
+	if r.known.Has(of) {
+		all = append(all, reconcile.Request{NamespacedName: of})
 	}
-	return nil
+	if key, is := r.derived[of]; is {
+		all = append(all, reconcile.Request{NamespacedName: key})
+	}
+	return all
 }
 
 func (r *clusterSets) know(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known[key] = key
-	r.known[types.NamespacedName{Namespace: key.Namespace, Name: names.DerivedService(key.Name)}] = key
+	r.known.Insert(key)
+	r.derived[types.NamespacedName{Namespace: key.Namespace, Name: names.DerivedService(key.Name)}] = key
 }
 
 func (r *clusterSets) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.known, key)
-	delete(r.known, types.NamespacedName{Namespace: key.Namespace, Name: names.DerivedService(key.Name)})
+	r.known.Delete(key)
+	delete(r.derived, types.NamespacedName{Namespace: key.Namespace, Name: names.DerivedService(key.Name)})
 }
 
 // requests returns the known Services of a namespace, or all if it is empty.
 func (r *clusterSets) requests(namespace string) (all []reconcile.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for of, key := range r.known {
-		if of == key && (namespace == "" || key.Namespace == namespace) {
+	for key := range r.known {
+		if namespace == "" || key.Namespace == namespace {
 			all = append(all, reconcile.Request{NamespacedName: key})
 		}
 	}
